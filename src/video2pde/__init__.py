@@ -1,0 +1,92 @@
+"""Turn a recording of something that spreads into the equation that it follows.
+
+The names below are the public API. Each is loaded on first use, so that ``import video2pde`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from video2pde.discovery import diagnose as diagnose
+    from video2pde.discovery import discover as discover
+    from video2pde.discovery import weak_system as weak_system
+    from video2pde.drift import Drift as Drift
+    from video2pde.drift import estimate_drift as estimate_drift
+    from video2pde.errors import InputError as InputError
+    from video2pde.errors import StageError as StageError
+    from video2pde.errors import Video2pdeError as Video2pdeError
+    from video2pde.field import Field as Field
+    from video2pde.field import Grid as Grid
+    from video2pde.field import Windows as Windows
+    from video2pde.recording import preview as preview
+    from video2pde.recording import read_field as read_field
+    from video2pde.recording import read_recording as read_recording
+    from video2pde.rollout.model import Model as Model
+    from video2pde.rollout.simulate import simulate as simulate
+    from video2pde.rollout.validate import validate as validate
+    from video2pde.settings import load_settings as load_settings
+    from video2pde.settings import Settings as Settings
+    from video2pde.terms import Term as Term
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Drift": "drift",
+    "Field": "field",
+    "Grid": "field",
+    "InputError": "errors",
+    "Model": "rollout.model",
+    "Settings": "settings",
+    "StageError": "errors",
+    "Term": "terms",
+    "Video2pdeError": "errors",
+    "Windows": "field",
+    "diagnose": "discovery",
+    "discover": "discovery",
+    "estimate_drift": "drift",
+    "load_settings": "settings",
+    "preview": "recording",
+    "read_field": "recording",
+    "read_recording": "recording",
+    "simulate": "rollout.simulate",
+    "validate": "rollout.validate",
+    "weak_system": "discovery",
+}
+
+__all__ = [
+    "Drift",
+    "Field",
+    "Grid",
+    "InputError",
+    "Model",
+    "Settings",
+    "StageError",
+    "Term",
+    "Video2pdeError",
+    "Windows",
+    "__version__",
+    "diagnose",
+    "discover",
+    "estimate_drift",
+    "load_settings",
+    "preview",
+    "read_field",
+    "read_recording",
+    "simulate",
+    "validate",
+    "weak_system",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Rollout calibration: coefficients that predict, their intervals, and the front-aware variant."""

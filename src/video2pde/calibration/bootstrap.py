@@ -1,0 +1,221 @@
+"""Chronological block bootstrap of a rollout fit.
+
+``residual``: the residuals of the whole-window fit are resampled in blocks of frames, added to the fitted
+rollout, and the fit is repeated, the initial frame's estimate included; the bias that this shows is taken off.
+``restart``: the window is cut into blocks whose rollouts each restart from a frame smoothed in time; blocks
+are drawn with replacement. Blocks are never concatenated into one rollout that would jump in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration.fit import (
+    damped_step, evaluate, Fit, initial_frame, move, Problem, relative_size, velocity_at,
+)  # fmt: skip
+from video2pde.calibration.linearise import predict_chunks, Window
+from video2pde.parallel import parallel_map
+from video2pde.rollout.model import Model
+from video2pde.settings import CalibrationSettings
+
+Array = NDArray[np.float64]
+
+SECOND_STEP = 3e-3
+"""Relative change of a coefficient above which a replicate takes a second Gauss–Newton step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Hold the replicates of a fit.
+
+    ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their median less the
+    fit's; ``value``, ``low``, ``high``: bias-corrected estimate and 95 % interval, without the systematic floor;
+    ``velocity_std`` (t, 2): the spread of v(t).
+    """
+
+    form: str
+    block_length: int
+    requested: int
+    draws: Array
+    bias: Array
+    value: Array
+    low: Array
+    high: Array
+    correlation: Array
+    velocity_std: Array
+    failures: tuple[str, ...]
+
+    @property
+    def converged(self) -> int:
+        return len(self.draws)
+
+
+def bootstrap_fit(
+    problem: Problem,
+    fit: Fit,
+    settings: CalibrationSettings,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Bootstrap:
+    """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
+    frames = len(problem.window.times)
+    alone = replace(problem, workers=1)
+    predicted = _roll_out(alone, fit)
+    length = _block_length(alone, fit, predicted, settings)
+    seeds = [(settings.seed, index) for index in range(settings.replicates)]
+    if settings.bootstrap == "residual":
+        work = partial(_refit_residual_blocks, alone, fit, predicted, length)
+    else:
+        blocks = _restarted_blocks(alone, fit, length, workers)
+        work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
+    results = parallel_map(work, seeds, workers, progress, kind="threads")
+    good = [result for result in results if not isinstance(result, str)]
+    failures = tuple(result for result in results if isinstance(result, str))
+    return _summarise(problem, fit, settings, length, good, failures)
+
+
+def _roll_out(problem: Problem, fit: Fit) -> NDArray[np.float32]:
+    model = Model(problem.terms, tuple(fit.coefficients))
+    predicted = np.empty_like(problem.window.values)
+    for frames, values in predict_chunks(problem.window, [model], fit.start, fit.velocity[None], problem.rollout):
+        predicted[frames] = values[0]
+    return predicted
+
+
+def draw_blocks(frames: int, length: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw contiguous blocks of frame indices with replacement until there are ``frames`` of them."""
+    starts = rng.integers(0, frames - length + 1, size=-(-frames // length))
+    return np.concatenate([np.arange(start, start + length) for start in starts])[:frames]
+
+
+Draw = tuple[Array, Array]
+
+
+def _refit_residual_blocks(
+    problem: Problem, fit: Fit, predicted: NDArray[np.float32], length: int, seed: tuple[int, int]
+) -> Draw | str:
+    rng = np.random.default_rng(seed)
+    window = problem.window
+    order = draw_blocks(len(window.times), length, rng)
+    values = predicted + (window.values[order] - predicted[order])
+    resampled = replace(problem, window=replace(window, values=values))
+    # the initial frame as the fit estimates it: predicted, plus the mean error of the first frames
+    count = min(problem.start_frames, len(window.times))
+    start = fit.start + (values[:count] - predicted[:count]).mean(axis=0, dtype=np.float64)
+    modes = fit.modes if len(fit.modes) else None
+    state = evaluate(resampled, fit.coefficients, fit.drift, start, modes)
+    change = np.inf
+    for _ in range(3):
+        if state.linear.failed:
+            return state.linear.failed
+        step = damped_step(resampled, state)
+        change = relative_size(problem, step)
+        state = move(resampled, state, step, roll_out=change >= SECOND_STEP)
+        if change < SECOND_STEP:
+            return state.coefficients, velocity_at(problem, state.coefficients, state.drift)
+    return f"a replicate's coefficients still changed by {change:.1%} after three steps"
+
+
+def _restarted_blocks(problem: Problem, fit: Fit, length: int, workers: int) -> list[tuple[Array, Array]]:
+    """Give each block's normal equations in the coefficients, from a rollout that restarts there."""
+    window = problem.window
+    smoothing = max(2, length // 4)
+    starts = range(0, len(window.times) - length - smoothing + 1, max(1, length // 2))
+
+    def block(start: int) -> tuple[Array, Array]:
+        # the first frames make the smoothed start and are left out of the comparison
+        part = slice(start, start + length + smoothing)
+        inner = Window(window.values[part], window.times[part], window.grid, window.weight, window.outside)
+        piece = replace(
+            problem, window=inner, velocity=fit.velocity[part], reference=fit.coefficients, drift="fixed",
+            velocity_slopes=problem.velocity_slopes[:, part],
+        )  # fmt: skip
+        state = evaluate(piece, fit.coefficients, np.zeros((0, 2)), initial_frame(inner, smoothing))
+        grams = state.linear.grams[smoothing:]
+        count = len(problem.terms)
+        return grams[:, :count, :count].sum(axis=0), grams[:, :count, -1].sum(axis=0)
+
+    return parallel_map(block, starts, workers, kind="threads")
+
+
+def _draw_restarted_blocks(
+    fit: Fit, blocks: list[tuple[Array, Array]], count: int, seed: tuple[int, int]
+) -> Draw | str:
+    chosen = np.random.default_rng(seed).integers(0, len(blocks), size=count)
+    hessian = sum(blocks[i][0] for i in chosen)
+    slope = sum(blocks[i][1] for i in chosen)
+    return fit.coefficients - np.linalg.solve(np.asarray(hessian), np.asarray(slope)), fit.velocity
+
+
+def _block_length(
+    problem: Problem, fit: Fit, predicted: NDArray[np.float32], settings: CalibrationSettings
+) -> int:
+    frames = len(problem.window.times)
+    if settings.block_length == "sqrt":
+        length = round(np.sqrt(frames))
+    elif settings.block_length == "automatic":
+        weight = problem.window.weight
+        error = (problem.window.values - predicted) * weight
+        # the error's projection on the picture itself: a series that carries its dependence in time
+        series = np.einsum("tyx,yx->t", error, fit.start * weight)
+        length = politis_white(np.asarray(series, float))
+    else:
+        length = settings.block_length
+    return int(np.clip(length, 1, max(1, frames // 2)))
+
+
+def politis_white(series: Array) -> int:
+    """Choose a block length for the circular block bootstrap from the autocorrelation of a series.
+
+    b = (2Ĝ²/D̂)^{1/3} n^{1/3}, with the flat-top lag window over the lags up to twice the first after which
+    autocorrelations stay insignificant; Politis and White (2004), corrected by Patton et al. (2009).
+    """
+    n = len(series)
+    x = series - series.mean()
+    variance = float(x @ x) / n
+    if variance == 0 or n < 8:
+        return 1
+    lags = min(n - 1, max(5, int(np.sqrt(np.log10(n)))) + int(np.ceil(np.sqrt(n))))
+    covariance = np.array([float(x[: n - k] @ x[k:]) / n for k in range(lags + 1)])
+    limit = 2 * np.sqrt(np.log10(n) / n)
+    run = max(5, int(np.sqrt(np.log10(n))))
+    small = np.abs(covariance[1:] / variance) < limit
+    first = next((k for k in range(len(small) - run + 1) if small[k : k + run].all()), len(small) - 1)
+    width = min(2 * max(first, 1), lags)
+    k = np.arange(-width, width + 1)
+    flat_top = np.clip(2 * (1 - np.abs(k) / width), 0, 1)
+    values = covariance[np.abs(k)]
+    g = float(np.sum(flat_top * np.abs(k) * values))
+    spectrum = float(np.sum(flat_top * values))
+    d = 4 / 3 * spectrum**2
+    return max(1, int(np.ceil((2 * g**2 / d) ** (1 / 3) * n ** (1 / 3)))) if d > 0 else 1
+
+
+def _summarise(
+    problem: Problem, fit: Fit, settings: CalibrationSettings, length: int, good: list[Draw], failures: tuple[str, ...]
+) -> Bootstrap:
+    count = len(problem.terms)
+    draws = np.array([draw[0] for draw in good]).reshape(-1, count)
+    if len(draws) < 2:
+        nothing = np.full(count, np.nan)
+        return Bootstrap(
+            settings.bootstrap, length, settings.replicates, draws, np.zeros(count), fit.coefficients, nothing, nothing,
+            np.eye(count), np.zeros_like(fit.velocity), failures,
+        )  # fmt: skip
+    median = np.median(draws, axis=0)
+    bias = median - fit.coefficients
+    value = fit.coefficients - bias
+    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+    # with few replicates the outer quantiles fall short: never narrower than the normal interval
+    half = 1.96 * draws.std(axis=0, ddof=1)
+    spread = np.atleast_2d(np.corrcoef(draws.T)) if count > 1 else np.eye(1)
+    return Bootstrap(
+        settings.bootstrap, length, settings.replicates, draws, bias, value,
+        value - np.maximum(half, median - low), value + np.maximum(half, high - median), spread,
+        np.std([draw[1] for draw in good], axis=0), failures,
+    )  # fmt: skip

@@ -1,0 +1,365 @@
+"""Fit coefficients, and the drift along with them, to the rollout of a whole window.
+
+Minimised is the mean squared error of the rollout over all space-time points, by Levenberg–Marquardt on the
+sums of ``linearise`` (Nelder–Mead as an alternative). The drift is refined as v(t) + Σ p_k B_k(t): its
+Jacobian is −∇û · ∫B_k dt, so a spline costs no further rollout. The initial frame is not taken as noise-free:
+it is corrected by the mean error of the first frames under the current model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+from scipy.ndimage import correlate1d, gaussian_filter
+from scipy.optimize import minimize
+
+from video2pde.calibration.linearise import Linearisation, linearise, predict_chunks, Window
+from video2pde.discovery.jets import jet_kernels
+from video2pde.rollout.model import Model
+from video2pde.settings import CalibrationSettings, RolloutSettings
+from video2pde.terms import Term
+from video2pde.terms.stencil import apply_term
+
+Array = NDArray[np.float64]
+DriftMode = Literal["fixed", "scale", "spline"]
+
+MAX_DAMPING = 1e8
+ROUGHLY = 0.02
+"""Relative change of the coefficients below which a model is good enough to correct the initial frame."""
+SMOOTHING = 1.5
+"""Pixels: σ of the filter on the start of the rollout that says how the first frames change."""
+MODE_SMOOTHING = 2.0
+"""Pixels: σ of the filter under the modes of the initial frame, which need not be exact but free of noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Name what is fitted: terms, the window, the drift that is given and how it may change.
+
+    ``velocity`` (t, 2) is the drift for coefficients ``reference``; ``velocity_slopes`` (K, t, 2) says how it
+    follows the coefficients (minus the terms' moments), zero where the drift is refined by a spline.
+    """
+
+    terms: tuple[Term, ...]
+    window: Window
+    velocity: Array
+    velocity_slopes: Array
+    reference: Array
+    drift: DriftMode
+    drift_knots: int
+    rollout: RolloutSettings
+    start_frames: int
+    scales: tuple[float, ...]
+    log_terms: tuple[int, ...] = ()
+    workers: int = 1
+
+    @property
+    def basis(self) -> Array:
+        """B_k(t), (k, t): the ways in which each axis' velocity may change."""
+        return drift_basis(self.window.times, self.drift, self.drift_knots)
+
+    @property
+    def size(self) -> int:
+        return len(self.terms) + (2 * len(self.basis) if self.drift != "scale" else 2)
+
+
+def drift_basis(times: Array, drift: DriftMode, knots: int) -> Array:
+    """Give the spline basis of the drift's correction (cubic B-splines); one function for ``scale``."""
+    if drift == "fixed":
+        return np.zeros((0, len(times)))
+    if drift == "scale":
+        return np.ones((1, len(times)))
+    degree = min(3, knots - 1)
+    inner = np.linspace(times[0], times[-1], knots - degree + 1)
+    padded = np.concatenate([[inner[0]] * degree, inner, [inner[-1]] * degree])
+    return np.asarray(BSpline.design_matrix(times, padded, degree).toarray().T)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A point of the fit: coefficients, drift parameters (k, 2), initial frame, and the errors there."""
+
+    coefficients: Array
+    drift: Array
+    start: Array
+    modes: Array
+    linear: Linearisation
+
+    @property
+    def cost(self) -> float:
+        return self.linear.cost
+
+
+def velocity_at(problem: Problem, coefficients: Array, drift: Array) -> Array:
+    """Give v(t), (t, 2), for coefficients and drift parameters."""
+    given = problem.velocity + np.tensordot(coefficients - problem.reference, problem.velocity_slopes, axes=(0, 0))
+    if problem.drift == "scale":
+        return np.asarray(given * (1 + drift[0]))
+    return np.asarray(given + problem.basis.T @ drift) if len(drift) else np.asarray(given)
+
+
+def evaluate(
+    problem: Problem, coefficients: Array, drift: Array, start: Array, modes: Array | None = None
+) -> State:
+    """Roll out at a point of the fit; with ``modes`` (q, y, x) the initial frame may change along them."""
+    model = Model(problem.terms, tuple(coefficients))
+    slopes = problem.velocity_slopes * (1 + drift[0] if problem.drift == "scale" else 1.0)
+    linear = linearise(
+        problem.window, model, start, velocity_at(problem, coefficients, drift), slopes,
+        problem.rollout, problem.scales, modes, problem.workers,
+    )  # fmt: skip
+    return State(coefficients, drift, start, np.zeros((0, *start.shape)) if modes is None else modes, linear)
+
+
+def normal_matrix(problem: Problem, state: State) -> tuple[Array, Array]:
+    """Assemble JᵀJ and Jᵀr over (coefficients, start modes, drift) from the sums per frame."""
+    weights = displacement(problem, state)
+    count, extra = len(problem.terms) + len(state.modes), weights.shape[0]
+    grams = state.linear.grams
+    size = count + 2 * extra
+    hessian, slope = np.zeros((size, size)), np.zeros(size)
+    hessian[:count, :count] = grams[:, :count, :count].sum(axis=0)
+    slope[:count] = grams[:, :count, -1].sum(axis=0)
+    for axis in range(2):
+        rows = slice(count + axis * extra, count + (axis + 1) * extra)
+        cross = np.einsum("kt,tj->kj", weights[:, :, axis], grams[:, count + axis, :count])
+        hessian[rows, :count], hessian[:count, rows] = cross, cross.T
+        slope[rows] = weights[:, :, axis] @ grams[:, count + axis, -1]
+        for other in range(2):
+            columns = slice(count + other * extra, count + (other + 1) * extra)
+            hessian[rows, columns] = np.einsum(
+                "kt,lt,t->kl", weights[:, :, axis], weights[:, :, other], grams[:, count + axis, count + other]
+            )
+    return hessian, slope
+
+
+def displacement(problem: Problem, state: State) -> Array:
+    """Give ∂X/∂p, (k, t, 2): how far each drift parameter has moved the picture by each time."""
+    basis = problem.basis
+    if problem.drift == "scale":
+        rate = velocity_at(problem, state.coefficients, np.zeros_like(state.drift))[None]
+    else:
+        rate = np.repeat(basis[:, :, None], 2, axis=2)
+    steps = np.diff(problem.window.times)
+    moved = np.zeros((len(basis), len(problem.window.times), 2))
+    moved[:, 1:] = np.cumsum(0.5 * (rate[:, 1:] + rate[:, :-1]) * steps[None, :, None], axis=1)
+    return moved
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Hold a calibrated law: coefficients, the refined drift (t, 2), the initial frame, and how it was reached."""
+
+    terms: tuple[str, ...]
+    coefficients: Array
+    drift: Array
+    velocity: Array
+    start: Array
+    modes: Array
+    mse: float
+    converged: bool
+    reason: str
+    iterations: int
+    rollouts: int
+    path: Array
+
+
+def fit_rollout(
+    problem: Problem,
+    guess: Sequence[float],
+    settings: CalibrationSettings,
+    start: Array | None = None,
+    progress: Callable[[int, Sequence[float], float], None] | None = None,
+) -> Fit:
+    """Minimise the rollout's error from a guess of the coefficients."""
+    if settings.optimizer == "nelder-mead":
+        return _fit_nelder_mead(problem, guess, settings, start)
+    first = initial_frame(problem.window, problem.start_frames) if start is None else start
+    extra = 1 if problem.drift == "scale" else len(problem.basis)
+    state = evaluate(problem, np.asarray(guess, float), np.zeros((extra, 2)), first)
+    rollouts = len(problem.terms) + 1
+    damping, iterations, reason = 1e-3, 0, ""
+    path = [state.coefficients]
+    if state.linear.failed:
+        return _finish(problem, state, False, f"at the start, {state.linear.failed}", 0, rollouts, path)
+    for iterations in range(1, settings.max_iterations + 1):
+        step = damped_step(problem, state, damping)
+        if len(state.modes) and damping <= 1e-3 and relative_size(problem, step) < settings.tolerance**0.5:
+            # the next error would be the square of this step: take it, and need no further rollout
+            state = move(problem, state, step)
+            path.append(state.coefficients)
+            return _finish(problem, state, True, "converged", iterations, rollouts, path)
+        trial = move(problem, state, step, roll_out=True)
+        rollouts += 1 + len(problem.terms) + len(state.modes)
+        change = relative_size(problem, step)
+        if trial.cost < state.cost:
+            state, damping = trial, max(damping / 10, 1e-9)
+            path.append(state.coefficients)
+        else:
+            damping *= 10
+            change = np.inf if damping < MAX_DAMPING else change
+        if progress is not None:
+            progress(iterations, state.coefficients.tolist(), state.cost / problem.window.points)
+        if not len(state.modes) and change < ROUGHLY:
+            # the model is good enough to say how the first frames differ from the initial one
+            better = correct_start(problem, state) if start is None else state.start
+            state = evaluate(problem, state.coefficients, state.drift, better, start_modes(problem, better))
+            rollouts += 2 + 2 * len(problem.terms)
+            damping = 1e-6
+        if damping > MAX_DAMPING:
+            reason = "no step lowers the error any further, yet the gradient is not zero"
+            break
+    reason = reason or f"not converged after {iterations} iterations"
+    return _finish(problem, state, False, reason, iterations, rollouts, path)
+
+
+def initial_frame(window: Window, frames: int) -> Array:
+    """Estimate the first frame by a straight line in time through the first few frames."""
+    count = min(max(frames, 1), len(window.times))
+    if count < 3:
+        return np.array(window.values[0])
+    t = window.times[:count] - window.times[0]
+    weights = np.linalg.pinv(np.stack([np.ones(count), t], axis=1))[0]
+    return np.asarray(np.tensordot(weights, window.values[:count], axes=1))
+
+
+def correct_start(problem: Problem, state: State) -> Array:
+    """Estimate the initial frame from the first frames, each less what the model has changed since.
+
+    u₀ = mean_k [u_k − (û_k − û_0)]: the change comes from a smoothed start, so that it carries no noise and the
+    error left in u₀ is the mean of the frames' noise, no more.
+    """
+    window = problem.window
+    count = min(problem.start_frames, len(window.times))
+    first = replace(window, values=window.values[:count], times=window.times[:count])
+    smooth = smooth_frame(state.start)
+    velocity = velocity_at(problem, state.coefficients, state.drift)[None, :count]
+    model = Model(problem.terms, tuple(state.coefficients))
+    total = np.zeros_like(smooth)
+    for frames, values in predict_chunks(first, [model], smooth, velocity, problem.rollout):
+        total += np.sum(first.values[frames] - (values[0] - smooth), axis=0)
+    return total / count if np.isfinite(total).all() else state.start
+
+
+def smooth_frame(frame: Array) -> Array:
+    """Take pixel noise off a frame by a filter that leaves low frequencies as they are, to sixth order."""
+    weights = jet_kernels(SMOOTHING, cells=False)[0].astype(float)
+    along_x = correlate1d(frame, weights, axis=1, mode="reflect")
+    return np.asarray(correlate1d(along_x, weights, axis=0, mode="reflect"))
+
+
+def start_modes(problem: Problem, start: Array) -> Array:
+    """Give the changes of the initial frame that look most like a change of the law: the terms T_j(u₀) themselves.
+
+    An error of u₀ along them passes for an error of the coefficients; fitting their amplitudes along keeps
+    the two apart and more than halves the spread of a diffusion coefficient under noise.
+    """
+    smooth = gaussian_filter(start, MODE_SMOOTHING)
+    grid = problem.window.grid
+    modes = np.stack([apply_term(term, smooth, grid.dx, grid.dy) for term in problem.terms])
+    modes -= np.median(modes, axis=(1, 2), keepdims=True)
+    size = np.abs(modes).max(axis=(1, 2), keepdims=True)
+    return np.asarray(modes / np.where(size > 0, size, 1.0))
+
+
+def damped_step(problem: Problem, state: State, damping: float = 0.0) -> Array:
+    """Solve (JᵀJ + damping·diag) step = −Jᵀr over (coefficients, start modes, drift)."""
+    hessian, slope = normal_matrix(problem, state)
+    for index in problem.log_terms:
+        hessian[index] *= state.coefficients[index]
+        hessian[:, index] *= state.coefficients[index]
+        slope[index] *= state.coefficients[index]
+    scale = np.sqrt(np.maximum(np.diag(hessian), 1e-30))
+    matrix = hessian / np.outer(scale, scale) + (damping + 1e-12) * np.eye(len(slope))
+    step = np.asarray(-np.linalg.solve(matrix, slope / scale) / scale)
+    for index in problem.log_terms:
+        step[index] = state.coefficients[index] * np.expm1(np.clip(step[index], -2.0, 2.0))
+    return step
+
+
+def relative_size(problem: Problem, step: Array) -> float:
+    """Give the largest change of a coefficient relative to its scale."""
+    return float(np.max(np.abs(step[: len(problem.terms)]) / np.asarray(problem.scales)))
+
+
+def move(problem: Problem, state: State, step: Array, roll_out: bool = False) -> State:
+    """Take a step; with ``roll_out`` evaluate the new point, otherwise keep the sums of the old one."""
+    count, modes = len(problem.terms), len(state.modes)
+    coefficients = state.coefficients + step[:count]
+    start = state.start + np.tensordot(step[count : count + modes], state.modes, axes=1)
+    drift = state.drift + step[count + modes :].reshape(2, -1).T
+    if roll_out:
+        return evaluate(problem, coefficients, drift, start, state.modes if modes else None)
+    return State(coefficients, drift, start, state.modes, state.linear)
+
+
+def _finish(
+    problem: Problem, state: State, converged: bool, reason: str, iterations: int, rollouts: int, path: list[Array]
+) -> Fit:
+    return Fit(
+        tuple(term.name for term in problem.terms), state.coefficients, state.drift,
+        velocity_at(problem, state.coefficients, state.drift), state.start, state.modes, state.cost / problem.window.points,
+        converged, reason, iterations, rollouts, np.array(path),
+    )  # fmt: skip
+
+
+def _fit_nelder_mead(
+    problem: Problem, guess: Sequence[float], settings: CalibrationSettings, start: Array | None
+) -> Fit:
+    """Minimise by Nelder–Mead over the coefficients (and the drift scale); the start frame is then fixed."""
+    first = np.array(problem.window.values[0]) if start is None else start
+    scales = np.asarray(problem.scales)
+    count = len(problem.terms)
+    extra = 2 if problem.drift == "scale" else 0
+    fixed = problem if problem.drift != "spline" else replace(problem, drift="fixed")
+    calls = 0
+
+    def unpack(z: Array) -> tuple[Array, Array]:
+        coefficients = np.asarray(guess, float) + z[:count] * scales
+        for index in problem.log_terms:
+            coefficients[index] = guess[index] * np.exp(np.clip(z[index], -10, 10))
+        return coefficients, z[count:].reshape(-1, 2)
+
+    def objective(z: Array) -> float:
+        nonlocal calls
+        calls += 1
+        coefficients, drift = unpack(z)
+        return rollout_mse(fixed, coefficients, drift if extra else np.zeros((0, 2)), first)
+
+    begin = objective(np.zeros(count + extra))
+    if not np.isfinite(begin):
+        state = evaluate(fixed, np.asarray(guess, float), np.zeros((extra // 2, 2)), first)
+        return _finish(fixed, state, False, f"at the start, {state.linear.failed}", 0, calls, [np.asarray(guess)])
+    result = minimize(
+        objective, np.zeros(count + extra), method="Nelder-Mead",
+        # tolerances relative to the objective and to the coefficients: an absolute 1e-4 stops where it starts to matter
+        options={"maxiter": settings.max_iterations, "fatol": settings.tolerance * begin, "xatol": settings.tolerance**0.5,
+                 "initial_simplex": _simplex(count + extra)},
+    )  # fmt: skip
+    coefficients, drift = unpack(result.x)
+    state = evaluate(fixed, coefficients, drift if extra else np.zeros((0, 2)), first)
+    reason = "converged" if result.success else f"not converged after {result.nit} iterations"
+    return _finish(fixed, state, bool(result.success), reason, int(result.nit), calls, [np.asarray(guess), coefficients])
+
+
+def _simplex(size: int) -> Array:
+    corners = np.zeros((size + 1, size))
+    corners[1:] = 0.1 * np.eye(size)
+    return corners
+
+
+def rollout_mse(problem: Problem, coefficients: Array, drift: Array, start: Array) -> float:
+    """Give the mean squared error of one rollout; infinite where it fails."""
+    model = Model(problem.terms, tuple(coefficients))
+    velocity = velocity_at(problem, coefficients, drift)[None]
+    total = 0.0
+    for frames, values in predict_chunks(problem.window, [model], start, velocity, problem.rollout):
+        if not np.isfinite(values).all():
+            return float("inf")
+        total += float(np.sum(problem.window.weight * (values[0] - problem.window.values[frames]) ** 2))
+    return total / problem.window.points

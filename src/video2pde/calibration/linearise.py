@@ -1,0 +1,214 @@
+"""One look at a rollout from nearby: residuals and Jacobian of a window, reduced to small sums per frame.
+
+With r = û − u the error of a rollout, J_j = ∂û/∂c_j (differences of rollouts) and ∂û/∂X = −∇û (a uniform
+drift only moves the picture), every fit needs no more than the inner products of these columns in each
+frame. They are summed in one fused pass while the rollouts stream by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from video2pde.field import Field, Grid
+from video2pde.parallel import count_workers
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import simulate_batch, simulate_chunks
+from video2pde.settings import RolloutSettings
+
+Array = NDArray[np.float64]
+
+CHUNK = 32
+RELATIVE_STEP = 1e-4
+"""Step of the differences that give the Jacobian, relative to a coefficient's scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Hold what a fit compares with: point values of the field, and which pixels count.
+
+    ``values`` (t, y, x) float32, ``weight`` (y, x) 1 where a pixel counts and 0 elsewhere; ``outside``
+    marks the pixels that do not obey the law: there a rollout follows the recording.
+    """
+
+    values: NDArray[np.float32]
+    times: Array
+    grid: Grid
+    weight: Array
+    outside: NDArray[np.bool_] | None = None
+
+    @property
+    def points(self) -> float:
+        """How many space-time points count."""
+        return float(self.weight.sum()) * len(self.times)
+
+
+def prepare_window(field: Field, max_points: int | None = None, seed: int = 0) -> Window:
+    """Take point values from cell averages, u − (Δx² u_xx + Δy² u_yy)/24, and choose the pixels that count."""
+    values = deconvolve_cells(field.values) if field.grid.pitch == "cells" else field.values
+    weight = np.ones(field.grid.shape) if field.mask is None else field.mask.astype(float)
+    if max_points is not None and max_points < weight.sum() * len(field):
+        rng = np.random.default_rng([seed, 3])
+        chosen = np.flatnonzero(weight.ravel())
+        keep = rng.choice(chosen, max(16, max_points // len(field)), replace=False)
+        weight = np.zeros(field.grid.shape)
+        weight.flat[keep] = 1.0
+    return Window(values, field.times, field.grid, weight, None if field.mask is None else ~field.mask)
+
+
+def deconvolve_cells(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Turn averages over cells into values at their centres, to fourth order."""
+    points = np.empty_like(values)
+    for frame, out in zip(values, points, strict=True):
+        padded = np.pad(frame, 1, mode="symmetric")
+        neighbours = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+        out[:] = frame - (neighbours - 4 * frame) / 24
+    return points
+
+
+@dataclass(frozen=True, eq=False)
+class Linearisation:
+    """Inner products per frame of the columns (J_1 … J_K, S_1 … S_q, −û_x, −û_y, r): (t, K + q + 3, K + q + 3).
+
+    S_m is the rollout's answer to a change of the initial frame along the mode ψ_m.
+
+    ``failed`` says why a rollout could not be completed; then there is nothing else.
+    """
+
+    grams: Array
+    failed: str = ""
+
+    @property
+    def cost(self) -> float:
+        """Sum of squared errors."""
+        return float(self.grams[:, -1, -1].sum()) if not self.failed else float("inf")
+
+
+def linearise(
+    window: Window,
+    model: Model,
+    start: Array,
+    velocity: Array,
+    velocity_slopes: Array,
+    settings: RolloutSettings,
+    scales: Sequence[float],
+    modes: Array | None = None,
+    workers: int = 1,
+) -> Linearisation:
+    """Roll the model out over the window, with one neighbour per coefficient and per mode of the initial frame.
+
+    Parameters
+    ----------
+    start : (y, x), initial frame. velocity : (t, 2). velocity_slopes : (K, t, 2), ∂v/∂c_j.
+    scales : size of each coefficient, for the steps of the differences.
+    modes : (q, y, x), changes of the initial frame to be told apart from changes of the law; none: no such columns.
+    """
+    steps = np.array([RELATIVE_STEP * scale for scale in scales])
+    models, velocities = [model], [velocity]
+    for index, step in enumerate(steps):
+        coefficients = list(model.coefficients)
+        coefficients[index] += step
+        models.append(Model(model.terms, tuple(coefficients), model.drift_scale))
+        velocities.append(velocity + step * velocity_slopes[index])
+    starts = [start] * len(models)
+    for mode in () if modes is None else modes:
+        models.append(model)
+        velocities.append(velocity)
+        starts.append(start + RELATIVE_STEP * mode)
+    steps = np.append(steps, [RELATIVE_STEP] * (len(models) - len(steps) - 1))
+    columns = len(steps) + 3
+    grams = np.zeros((len(window.times), columns, columns))
+    for frames, values in predict_chunks(window, models, np.stack(starts), np.stack(velocities), settings, workers):
+        if not np.isfinite(values).all():
+            bad = frames.start + int(np.argmin(np.isfinite(values).all(axis=(0, 2, 3))))
+            return Linearisation(grams, f"the rollout failed before frame {bad}")
+        observed = window.values[frames]
+        _accumulate(values, steps, observed, window, grams[frames], workers)
+    return Linearisation(grams)
+
+
+def predict_chunks(
+    window: Window, models: Sequence[Model], start: Array, velocity: Array, settings: RolloutSettings, workers: int = 1
+) -> Iterator[tuple[slice, Array]]:
+    """Roll models out side by side and give (frames, values (model, frame, y, x)) a chunk at a time.
+
+    Where a mask marks the region of the law, the rest of the picture follows the recording, frame by frame.
+    """
+    outside = window.outside
+    if outside is None:
+        for frames, rollouts in simulate_chunks(
+            models, start, window.times, window.grid, velocity, settings, chunk=CHUNK, workers=workers
+        ):
+            yield frames, np.stack([rollout.values for rollout in rollouts])
+        return
+    state = np.broadcast_to(start, (len(models), *window.grid.shape)).copy()
+    yield slice(0, 1), state[:, None].copy()
+    for k in range(1, len(window.times)):
+        state[:, outside] = window.values[k - 1][outside]
+        both = slice(k - 1, k + 1)
+        rollouts = simulate_batch(models, state, window.times[both], window.grid, velocity[:, both], settings)
+        state = np.stack([rollout.values[-1] for rollout in rollouts])
+        shown = state.copy()
+        shown[:, outside] = window.values[k][outside]
+        yield slice(k, k + 1), shown[:, None]
+
+
+def _accumulate(values: Array, steps: Array, observed: Array, window: Window, out: Array, workers: int) -> None:
+    """Sum the inner products of a chunk's frames, split over the cores."""
+    bounds = np.linspace(0, values.shape[1], min(count_workers(workers), values.shape[1]) + 1).astype(int)
+    pieces = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+    def work(piece: slice) -> None:
+        _frame_grams(
+            values[:, piece], steps, observed[piece], window.weight, window.grid.dx, window.grid.dy, out[piece]
+        )
+
+    if len(pieces) == 1:
+        work(pieces[0])
+    else:
+        with ThreadPoolExecutor(len(pieces)) as pool:
+            list(pool.map(work, pieces))
+
+
+_jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
+
+
+@_jit
+def _frame_grams(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    values, steps, observed, weight, dx, dy, out
+):
+    models, count, ny, nx = values.shape
+    columns = models + 2
+    row = np.empty((columns, nx))
+    for k in range(count):
+        for j in range(ny):
+            above, below = max(j - 1, 0), min(j + 1, ny - 1)
+            across = 1.0 / (dy * max(below - above, 1))
+            for m in range(1, models):
+                inverse = 1.0 / steps[m - 1]
+                for i in range(nx):
+                    row[m - 1, i] = (values[m, k, j, i] - values[0, k, j, i]) * inverse
+            for i in range(1, nx - 1):
+                row[models - 1, i] = (values[0, k, j, i - 1] - values[0, k, j, i + 1]) / (2 * dx)
+            row[models - 1, 0] = 0.0
+            row[models - 1, nx - 1] = 0.0
+            for i in range(nx):
+                row[models, i] = (values[0, k, above, i] - values[0, k, below, i]) * across
+                row[models + 1, i] = values[0, k, j, i] - observed[k, j, i]
+            for c in range(columns):
+                for i in range(nx):
+                    row[c, i] *= weight[j, i]
+            for c in range(columns):
+                for d in range(c + 1):
+                    total = 0.0
+                    for i in range(nx):
+                        total += row[c, i] * row[d, i]
+                    out[k, c, d] += total
+                    if c != d:
+                        out[k, d, c] += total

@@ -1,0 +1,111 @@
+"""Options that several commands share. Each is only another way to write a setting: ``--smooth 1`` is
+``--set recording.smooth=1``, so that values are checked in one place, ``settings.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, TYPE_CHECKING
+
+from cyclopts import Group, Parameter
+
+from video2pde.errors import InputError
+
+if TYPE_CHECKING:
+    from video2pde.settings import Settings
+
+RECORDING = Group("Recording", sort_key=1)
+SETTINGS = Group("Settings", sort_key=2)
+LISTS = ("crop", "grid")  # given as 1,2,3
+WORDS = ("observable", "scale", "mask")
+
+
+def _recording(text: str) -> Parameter:
+    return Parameter(help=text, group=RECORDING, allow_leading_hyphen=True, negative="", show_default=False)
+
+
+def _settings(text: str) -> Parameter:
+    return Parameter(help=text, group=SETTINGS, negative="", show_default=False)
+
+
+def flag(text: str) -> Parameter:
+    """Describe an option that is off unless it is given."""
+    return Parameter(help=text, negative="", show_default=False)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RecordingOptions:
+    """Flags for the settings of the ``[recording]`` section; what is not given stays as the settings have it."""
+
+    crop: Annotated[str | None, _recording("Rectangle x0,y0,width,height in camera pixels.")] = None
+    border: Annotated[str | None, _recording("Pixels cut off on each side of the crop, or auto.")] = None
+    grid: Annotated[str | None, _recording("Rows,columns of the field.")] = None
+    observable: Annotated[str | None, _recording("dark (ink), bright (fluorescence) or absorbance.")] = None
+    scale: Annotated[str | None, _recording("Size of a camera pixel with its unit, such as 0.05mm.")] = None
+    fps: Annotated[str | None, _recording("Frames per second, for pictures and arrays without times.")] = None
+    start: Annotated[str | None, _recording("First frame used, counted from 0.")] = None
+    stop: Annotated[str | None, _recording("First frame no longer used.")] = None
+    every: Annotated[str | None, _recording("Use every n-th frame.")] = None
+    mask: Annotated[str | None, _recording("Region that obeys the law: a picture, or such as 'u>0.3@0'.")] = None
+    smooth: Annotated[str | None, _recording("Width of a Gaussian filter in grid pixels; 0 is none.")] = None
+    allow_truncated: Annotated[bool, _recording("Go on with the readable frames of a damaged file.")] = False
+
+    def overrides(self) -> list[str]:
+        """Write the options that were given as ``section.key=value``."""
+        found = []
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value is None or value is False:
+                continue
+            found.append(f"recording.{entry.name}={_as_toml(entry.name, value)}")
+        return found
+
+
+def _as_toml(name: str, value: str | bool) -> str:
+    if value is True:
+        return "true"
+    text = str(value)
+    if name in LISTS:
+        return f"[{text}]" if all(_is_number(part) for part in text.split(",")) else json.dumps(text)
+    return json.dumps(text) if name in WORDS else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SettingsOptions:
+    """Where settings come from: a preset, then a file, then single values."""
+
+    preset: Annotated[str, _settings("default, paper or quick; default if not given.")] = "default"
+    settings: Annotated[Path | None, _settings("TOML file with settings that differ from the preset.")] = None
+    set: Annotated[tuple[str, ...], _settings("section.key=value; may be given again and again.")] = ()
+    quiet: Annotated[bool, _settings("No progress and no messages, only warnings and errors.")] = False
+
+    def load(self, recording: RecordingOptions | None = None, more: tuple[str, ...] = ()) -> Settings:
+        """Combine everything into validated settings; ``--set`` has the last word."""
+        from video2pde.settings import load_settings
+
+        given = [] if recording is None else recording.overrides()
+        return load_settings(self.preset, self.settings, [*given, *more, *self.set])
+
+
+DEFAULT_SETTINGS = SettingsOptions()
+DEFAULT_RECORDING = RecordingOptions()
+
+
+def split_numbers(option: str, text: str, count: int) -> tuple[float, ...]:
+    """Read ``count`` numbers separated by commas (or by x, as in 1920x1080)."""
+    parts = text.lower().replace("x", ",").split(",")
+    if len(parts) != count or not all(_is_number(part) for part in parts):
+        raise InputError(f"{option} {text}: give {count} numbers separated by commas")
+    return tuple(float(part) for part in parts)

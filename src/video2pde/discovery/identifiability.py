@@ -1,0 +1,243 @@
+"""Identifiability: what this recording can tell about each library, and which libraries go on.
+
+Per library: condition number and correlations of the normalised columns, a logarithmic threshold sweep, and
+the stability of the selection over random sets of centres. From these a verdict in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.discovery.regression import ACTIVE, fit_library, Normal, normal_equations, solve_sparse, SparseFit
+from video2pde.discovery.weak import WeakColumns, WeakSystem
+from video2pde.parallel import parallel_map
+from video2pde.settings import Settings
+from video2pde.terms.catalogue import libraries
+
+Array = NDArray[np.float64]
+
+LEAST_UNIQUE_SHARE = 0.01
+"""Share of the signal that only this term explains, from which it counts as needed."""
+SIGNIFICANT = 4.0
+"""Standard errors that a coefficient must exceed to count as evidence of a law."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Trace the support over thresholds: ``coefficients`` is (threshold, term), ``counts`` the active terms."""
+
+    thresholds: Array
+    coefficients: Array
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """Selection over random centres: frequency, mean and standard deviation of the selected coefficients."""
+
+    runs: int
+    frequency: Mapping[str, float]
+    mean: Mapping[str, float]
+    std: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class LibraryDiagnosis:
+    """Everything that is known about one library on this recording.
+
+    ``unique_shares``: the share of the signal that would be lost without a term. ``robust``: the terms that
+    are selected reliably and whose unique share counts.
+    """
+
+    library: str
+    terms: tuple[str, ...]
+    fit: SparseFit
+    condition: float
+    correlation: Array
+    sweep: Sweep
+    stability: Stability
+    unique_shares: Mapping[str, float]
+    robust: tuple[str, ...]
+    inseparable: tuple[tuple[str, str], ...]
+    contender: bool
+    verdict: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns, the drift included, in the order of ``correlation`` and of the sweep."""
+        return self.fit.names
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """Diagnoses by library, the contenders that go on, and the verdict on the whole."""
+
+    libraries: Mapping[str, LibraryDiagnosis]
+    contenders: tuple[str, ...]
+    law_seen: bool
+    verdict: str
+
+    def __repr__(self) -> str:
+        lines = [f"{name}: {diagnosis.verdict}" for name, diagnosis in self.libraries.items()]
+        return "\n".join([self.verdict, *lines])
+
+
+def diagnose_libraries(columns: WeakColumns, system: WeakSystem, settings: Settings) -> Identifiability:
+    """Diagnose every library of the settings on one recording."""
+    options = settings.identifiability
+    normal = normal_equations(system, settings.regression.drift)
+
+    def draw(run: int) -> Normal:
+        rng = np.random.default_rng([settings.run.seed, 1, run])
+        return normal_equations(columns.draw(options.stability_centres, rng), settings.regression.drift)
+
+    # a run takes milliseconds on columns that are already here: sending them to a worker would take longer
+    runs = parallel_map(draw, range(options.stability_runs), workers=1)
+    found: dict[str, LibraryDiagnosis] = {}
+    for name, terms in libraries(settings).items():
+        found[name] = _diagnose_library(name, tuple(t.name for t in terms), system, normal, runs, settings)
+    found = _settle_contenders(found, settings)
+    contenders = tuple(name for name, diagnosis in found.items() if diagnosis.contender)
+    return Identifiability(found, contenders, *_overall(found, contenders))
+
+
+def _diagnose_library(
+    library: str, terms: tuple[str, ...], system: WeakSystem, normal: Normal, runs: list[Normal], settings: Settings
+) -> LibraryDiagnosis:
+    options = settings.identifiability
+    fit = fit_library(library, terms, system, settings.regression)
+    part = normal.take(fit.names)
+    stability = _measure_stability(fit.names, runs, settings)
+    unique = _unique_shares(part.gram, fit)
+    robust = tuple(
+        n for n in terms if stability.frequency[n] >= options.robust_frequency and unique[n] >= LEAST_UNIQUE_SHARE
+    )
+    settled = {
+        n: (n in robust and fit.significance(n) >= SIGNIFICANT)
+        or stability.frequency[n] <= 1 - options.robust_frequency
+        for n in terms
+    }
+    pairs = tuple(
+        (fit.names[j], fit.names[i])
+        for i in range(len(terms))
+        for j in range(i)
+        if abs(part.gram[i, j]) >= options.correlation_limit and not (settled[terms[i]] and settled[terms[j]])
+    )
+    return LibraryDiagnosis(
+        library,
+        terms,
+        fit,
+        _condition(part.gram),
+        part.gram,
+        _sweep(part, settings),
+        stability,
+        unique,
+        robust,
+        pairs,
+        False,
+        "",
+    )
+
+
+def _unique_shares(gram: Array, fit: SparseFit) -> dict[str, float]:
+    """Give the share of the signal that would be lost without a term: |s_l| / √(R⁻¹)_ll over the active columns.
+
+    Two columns that nearly cancel have large shares, and hardly anything that the other could not explain.
+    """
+    unique = dict.fromkeys(fit.names, 0.0)
+    index = [i for i, name in enumerate(fit.names) if name in fit.active]
+    inverse = np.linalg.pinv(gram[np.ix_(index, index)])
+    for i, own in zip(index, np.diag(inverse), strict=True):
+        unique[fit.names[i]] = fit.shares[fit.names[i]] / float(np.sqrt(max(own, 1.0)))
+    return unique
+
+
+def _condition(gram: Array) -> float:
+    values = np.linalg.eigvalsh(gram)
+    return float(np.sqrt(values[-1] / max(values[0], 1e-16)))
+
+
+def _sweep(normal: Normal, settings: Settings) -> Sweep:
+    options = settings.identifiability
+    thresholds = np.geomspace(options.sweep_low, options.sweep_high, options.sweep_points)
+    solutions = [solve_sparse(normal, settings.regression, float(limit)) for limit in thresholds]
+    return Sweep(
+        thresholds,
+        np.array([s.coefficients for s in solutions]),
+        np.array([len(s.active) for s in solutions], dtype=np.int64),
+    )
+
+
+def _measure_stability(names: tuple[str, ...], runs: list[Normal], settings: Settings) -> Stability:
+    solutions = [solve_sparse(run.take(names), settings.regression) for run in runs]
+    coefficients = np.array([s.coefficients for s in solutions])
+    selected = np.array([s.shares for s in solutions]) > ACTIVE
+    frequency, mean, std = {}, {}, {}
+    for index, name in enumerate(names):
+        values = coefficients[selected[:, index], index]
+        frequency[name] = float(selected[:, index].mean())
+        mean[name] = float(values.mean()) if len(values) else float("nan")
+        std[name] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+    return Stability(len(runs), frequency, mean, std)
+
+
+def _settle_contenders(found: dict[str, LibraryDiagnosis], settings: Settings) -> dict[str, LibraryDiagnosis]:
+    """Say for each library why it goes on or not; a library that reduces to another one gives way to it."""
+    options = settings.identifiability
+    best = max(found, key=lambda name: found[name].fit.explained)
+    complete = {frozenset(d.terms): name for name, d in found.items() if set(d.robust) == set(d.terms)}
+    settled = {}
+    for name, d in found.items():
+        weak = [n for n in d.terms if n not in d.robust]
+        contender = False
+        if d.inseparable:
+            pairs = "; ".join(f"{a} and {b}" for a, b in d.inseparable)
+            verdict = f"out: {pairs} cannot be told apart on this recording"
+        elif d.condition > options.condition_limit:
+            verdict = f"out: ill-conditioned (κ = {d.condition:.3g}), so its coefficients mean nothing one by one"
+        elif d.fit.explained < options.explained_share * found[best].fit.explained:
+            verdict = f"out: explains {d.fit.explained:.1%} of the weak signal, {best} {found[best].fit.explained:.1%}"
+        elif not d.robust:
+            verdict = "out: no term of its own is selected reliably"
+        elif weak:
+            other = complete.get(frozenset(d.robust))
+            dropped = ", ".join(
+                f"{n} in {d.stability.frequency[n]:.0%} of the runs for {d.unique_shares[n]:.1%} of the signal"
+                for n in weak
+            )
+            contender = other is None
+            verdict = f"selects {dropped}" + (f": reduces to {other}" if other else ": goes on without")
+        else:
+            contender = True
+            verdict = "all terms robust"
+        settled[name] = LibraryDiagnosis(
+            d.library, d.terms, d.fit, d.condition, d.correlation, d.sweep, d.stability, d.unique_shares, d.robust,
+            d.inseparable, contender, verdict,
+        )  # fmt: skip
+    return settled
+
+
+def _overall(found: dict[str, LibraryDiagnosis], contenders: tuple[str, ...]) -> tuple[bool, str]:
+    """Judge whether there is anything to explain: a significant, robust term that explains part of the signal."""
+    seen = {
+        name: max(
+            (d.fit.significance(t) for t in (*d.robust, *(n for n in d.fit.active if n.startswith("drift")))), default=0
+        )
+        for name, d in found.items()
+    }
+    best = max(found, key=lambda name: found[name].fit.explained)
+    explained, strength = found[best].fit.explained, max(seen.values(), default=0.0)
+    if strength < SIGNIFICANT or explained < 0.05:
+        return False, (
+            f"no law: the best library ({best}) explains {max(explained, 0):.1%} of the weak signal and its strongest "
+            f"coefficient is {strength:.1f} standard errors from zero"
+        )
+    if not contenders:
+        return False, "no law: no library keeps a term of its own over random sets of test functions"
+    ranked = sorted(contenders, key=lambda name: -found[name].fit.explained)
+    listed = ", ".join(f"{name} ({found[name].fit.explained:.2%})" for name in ranked)
+    return True, f"contenders, with the share of the weak signal that they explain: {listed}"

@@ -1,0 +1,81 @@
+"""How much each term itself moves the centroid, so that it is not mistaken for drift.
+
+Integrating the law over the plume gives, for w = u − background and M = ∫ w dA,
+
+    d x_c/dt = v_x + Σ_j c_j m_j,     m_j = (1/M) ∫ (x − x_c) [T_j(u) − T_j(background)] dA,
+
+and the same in y. A nonlinear law moves the centroid of an asymmetric plume (by tens of per cent of a weak
+drift), so the drift is the centroid's velocity less Σ c_j m_j. It is linear in the coefficients: the weak
+system takes it into its columns, and a fitted law gives the drift of any window without a fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, over_chunks, rows_of
+from video2pde.drift import Drift
+from video2pde.field import Field
+from video2pde.settings import WeakSettings
+from video2pde.terms.parse import U_X, U_Y
+from video2pde.terms.term import compile_density, Term
+
+Array = NDArray[np.float64]
+
+
+def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: WeakSettings | None = None) -> Array:
+    """Give m_j(t) of each term: (terms, t, 2), length units per second for a unit coefficient.
+
+    Derivatives are moved onto (x − x_c): only undifferentiated and once differentiated densities count.
+    """
+    settings = settings or WeakSettings()
+    sigma, _ = gradient_smoothing(field, settings)
+    wanted = [[part for part in term.parts if sum(part.derivative) <= 1 and not term.is_drift] for term in terms]
+    densities = sorted({part.density for parts in wanted for part in parts if part.density.free_symbols}, key=str)
+    sums = {density: np.zeros((len(field), 3)) for density in densities}
+    rows, columns = np.nonzero(drift.region)
+    area = field.grid.dx * field.grid.dy
+
+    def integrate(window: slice) -> int:
+        jets, spread = frame_jets(field, window, sigma, settings.noise_correction)
+        x = field.grid.x[columns][None] - drift.smooth_centroid[window, :1]
+        y = field.grid.y[rows][None] - drift.smooth_centroid[window, 1:]
+        for density in densities:
+            values = evaluate_density(density, jets, spread)[:, rows, columns].astype(float)
+            values -= _at_background(density, drift.background[window])[:, None]
+            sums[density][window] = np.stack([values.sum(1), (x * values).sum(1), (y * values).sum(1)], 1) * area
+        return len(rows_of(window))
+
+    over_chunks(integrate, len(field))
+    moments = np.zeros((len(terms), len(field), 2))
+    for index, parts in enumerate(wanted):
+        for part in parts:
+            if part.density not in sums:
+                continue
+            total = sums[part.density]
+            if part.derivative == (0, 0):
+                moments[index] += total[:, 1:]
+            else:
+                moments[index, :, 0 if part.derivative == (1, 0) else 1] -= total[:, 0]
+    usable = drift.mass > 0
+    moments[:, usable] /= drift.mass[usable, None]
+    moments[:, ~usable] = 0
+    return moments
+
+
+def _at_background(density: sympy.Expr, background: Array) -> Array:
+    level = compile_density(density.subs({U_X: 0, U_Y: 0}))(background, 0.0, 0.0, 0.0, 0.0)
+    return np.asarray(level + 0 * background)
+
+
+def law_velocity(drift: Drift, moments: Mapping[str, Array], coefficients: Mapping[str, float]) -> Array:
+    """Give the drift (t, 2) under a law: the centroid's velocity less what the law itself does to it."""
+    velocity = drift.velocity.copy()
+    for name, coefficient in coefficients.items():
+        if name in moments:
+            velocity -= coefficient * moments[name]
+    return velocity

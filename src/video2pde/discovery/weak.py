@@ -1,0 +1,325 @@
+"""The weak system Θξ ≈ b: every term tested against Gaussian functions φ_m around random centres.
+
+    b_m = −⟨∂_t φ_m, u⟩,      Θ_ml = Σ_k (−1)^|α_k| ⟨D^α_k φ_m, f_k(u, u_x, u_y)⟩
+
+Test functions are separable. Each frame is filtered in x and y by two small matrix products, for the rows
+and columns that can hold a centre; the filtered frames are kept with time as the last axis, and the time
+integral is taken at the sampled centres alone. All libraries share the columns, and a new set of centres
+costs only the time integral.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import sympy
+from numba import njit
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from video2pde.discovery.jets import point_jets
+from video2pde.discovery.testfunctions import choose_widths, draw_centres, interior, kernel, Widths
+from video2pde.errors import InputError
+from video2pde.field import Field, Grid
+from video2pde.parallel import count_workers
+from video2pde.settings import WeakSettings
+from video2pde.terms.parse import U, U_X, U_Y
+from video2pde.terms.term import compile_density, Order, Term
+
+Array = NDArray[np.float64]
+Array32 = NDArray[np.float32]
+
+CHUNK_FRAMES = 24
+SIGMA_STEPS = ((0.01, 0.0), (0.2, 1.0), (np.inf, 1.5))
+"""Noise share of the gradient's energy up to which a smoothing of the gradient (pixels) is enough."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeakSystem:
+    """Hold Θ (M, terms) and b (M,) in physical units, and where the test functions lie.
+
+    ``centres`` are (t, y, x) sample indices of the training window.
+    """
+
+    names: tuple[str, ...]
+    theta: Array
+    b: Array
+    centres: NDArray[np.int64]
+    widths: Widths
+
+    def columns(self, names: Sequence[str]) -> Array:
+        """Take the columns of the named terms."""
+        return self.theta[:, [self.names.index(name) for name in names]]
+
+    @cached_property
+    def overlap(self) -> Array32:
+        """How much two test functions share, exp(−d²/4) with their distance d in widths: (M, M)."""
+        scaled = (self.centres / np.array([self.widths.t, self.widths.y, self.widths.x])).astype(np.float32)
+        square = np.sum(scaled**2, axis=1)
+        distance = square[:, None] + square[None, :] - 2 * scaled @ scaled.T
+        return np.asarray(np.exp(-0.25 * np.maximum(distance, 0)), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class WeakColumns:
+    """Keep what any set of centres needs: the spatially filtered densities, (slot, y, x, t).
+
+    Slot 0 holds ⟨φ, u⟩ in space, from which b comes; ``slots`` gives each term's (−1: the constant 1).
+    ``gradient_noise`` is the share of the gradient's energy that is noise (measured from the film),
+    ``gradient_sigma`` the smoothing used for gradients.
+    """
+
+    names: tuple[str, ...]
+    slots: tuple[int, ...]
+    filtered: Array32
+    inside: NDArray[np.bool_]
+    origin: tuple[int, int]
+    frames: int
+    dt: float
+    widths: Widths
+    gradient_sigma: float
+    gradient_noise: float
+
+    def sample(self, centres: NDArray[np.int64]) -> WeakSystem:
+        """Integrate over time at the given centres (t, y, x)."""
+        # time's sign: ⟨φ, u_t⟩ = −⟨∂_t φ, u⟩
+        value = kernel(self.widths.t, self.widths.support, 0, self.dt)
+        slope = -kernel(self.widths.t, self.widths.support, 1, self.dt)
+        sums = np.empty((len(centres), len(self.filtered) + 1))
+        _integrate_time(self.filtered, centres, self.origin[0], self.origin[1], value, slope, sums)
+        ones = np.ones(len(centres))
+        theta = np.stack([sums[:, slot + 1] if slot >= 0 else ones for slot in self.slots], axis=1)
+        return WeakSystem(self.names, theta, sums[:, 0], centres, self.widths)
+
+    def draw(self, count: int, rng: np.random.Generator) -> WeakSystem:
+        """Draw random centres and integrate there."""
+        return self.sample(draw_centres(self.frames, self.inside, self.widths, count, rng))
+
+
+def weak_columns(
+    field: Field,
+    velocity: Array,
+    terms: Sequence[Term],
+    settings: WeakSettings | None = None,
+    total_frames: int | None = None,
+    moments: Array | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> WeakColumns:
+    """Filter the training window once for all terms.
+
+    Parameters
+    ----------
+    field : the training window alone.
+    velocity : (t, 2), drift v_x, v_y of its frames, length units per second.
+    terms : every term of every library.
+    total_frames : frames of the whole recording, of which σ_t is a share; default: of this field.
+    moments : (terms, t, 2), how much each term itself moves the centroid (``discovery.moments``). The true
+        drift is the centroid's velocity less Σ c_j m_j, so each column becomes T_j + m_j·∇u.
+    """
+    settings = settings or WeakSettings()
+    if velocity.shape != (len(field), 2):
+        raise InputError(f"the drift velocity has shape {velocity.shape}, not ({len(field)}, 2)")
+    widths = choose_widths(field.values.shape, total_frames or len(field), settings, field.mask)
+    inside = interior(field.grid.shape, widths, field.mask)
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if not len(rows) or len(field) <= 2 * widths.reach[0]:
+        raise InputError("no test function fits into the training window; reduce weak.sigma_space or weak.sigma_time")
+    box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
+    sigma, noise = gradient_smoothing(field, settings)
+    plan = _Plan(terms, widths, field.grid, box)
+    filtered = np.empty((plan.slots, len(rows_of(box[0])), len(rows_of(box[1])), len(field)), np.float32)
+
+    def assemble(window: slice) -> int:
+        jets, spread = frame_jets(field, window, sigma, settings.noise_correction) if plan.nonlinear else (None, None)
+        pushed = None if moments is None else moments[:, window]
+        filtered[..., window] = plan.filter(field.values[window], jets, spread, velocity[window], pushed)
+        return len(rows_of(window))
+
+    over_chunks(assemble, len(field), progress)
+    return WeakColumns(
+        tuple(term.name for term in terms), plan.slot_of, filtered, inside, (box[0].start, box[1].start),
+        len(field), field.dt, widths, sigma, noise,
+    )  # fmt: skip
+
+
+def rows_of(window: slice) -> range:
+    """Count out a slice with known ends."""
+    return range(window.start, window.stop)
+
+
+Jets = tuple[Array32, Array32, Array32]
+
+
+class _Plan:
+    """What must be filtered for a list of terms: densities, split into a factor of time and the rest."""
+
+    def __init__(self, terms: Sequence[Term], widths: Widths, grid: Grid, box: tuple[slice, slice]) -> None:
+        self.widths, self.grid, self.box = widths, grid, box
+        self.parts: list[list[tuple[sympy.Expr, sympy.Expr, Order]]] = []
+        slot_of = []
+        for term in terms:
+            split = [(*part.density.as_independent(U, U_X, U_Y, as_Add=False), part.derivative) for part in term.parts]
+            if split == [(1, U, (0, 0))]:
+                slot_of.append(0)
+            elif split == [(1, 1, (0, 0))]:
+                slot_of.append(-1)
+            else:
+                self.parts.append(split)
+                slot_of.append(len(self.parts))
+        self.slot_of = tuple(slot_of)
+        self.slots = len(self.parts) + 1
+        self.nonlinear = any(_is_nonlinear(density) for split in self.parts for _, density, _ in split)
+        self._matrices: dict[tuple[int, int, bool], Array32] = {}
+
+    def filter(
+        self, frames: Array32, jets: Jets | None, spread: Jets | None, velocity: Array, moments: Array | None
+    ) -> Array32:
+        """Filter a chunk of frames in space: (slot, y, x, t)."""
+        along_x: dict[tuple[sympy.Expr, int], Array32] = {}
+        in_plane: dict[tuple[sympy.Expr, Order], Array32] = {}
+
+        def filtered(density: sympy.Expr, order: Order) -> Array32:
+            if (density, order) not in in_plane:
+                if (density, order[0]) not in along_x:
+                    values = evaluate_density(density, jets, spread) if _is_nonlinear(density) else frames
+                    if not density.free_symbols:
+                        values = np.full_like(frames, float(density))
+                    along_x[density, order[0]] = values @ self._matrix(1, order[0], density)
+                in_plane[density, order] = np.matmul(self._matrix(0, order[1], density), along_x[density, order[0]])
+            return in_plane[density, order]
+
+        v_x, v_y = velocity[:, 0, None, None], velocity[:, 1, None, None]
+        first = filtered(U, (0, 0))
+        sums = np.zeros((self.slots, *first.shape), np.float32)
+        sums[0] = first
+        for slot, split in enumerate(self.parts, start=1):
+            for factor, density, order in split:
+                scale = compile_density(factor)(0.0, 0.0, 0.0, v_x, v_y) * (-1) ** sum(order)
+                sums[slot] += np.asarray(scale, np.float32) * filtered(density, order)
+        if moments is not None:
+            for slot, pushed in zip(self.slot_of, moments.astype(np.float32), strict=True):
+                for axis, order in enumerate(((1, 0), (0, 1))):
+                    if slot > 0 and pushed[:, axis].any():
+                        sums[slot] -= pushed[:, axis, None, None] * filtered(U, order)
+        return np.moveaxis(sums, 1, -1)
+
+    def _matrix(self, axis: int, order: int, density: sympy.Expr) -> Array32:
+        """Give the banded filter matrix: (nx, columns) for x (axis 1), (rows, ny) for y (axis 0)."""
+        # sums over cell averages of u are integrals against φ averaged over a cell; densities are point values
+        average = _is_nonlinear(density) and self.grid.pitch == "cells"
+        key = (axis, order, average)
+        if key not in self._matrices:
+            sigma, spacing = ((self.widths.y, self.grid.dy), (self.widths.x, self.grid.dx))[axis]
+            weights = kernel(sigma, self.widths.support, order, spacing)
+            if average:
+                weights = weights + spacing**2 / 24 * kernel(sigma, self.widths.support, order + 2, spacing)
+            half = len(weights) // 2
+            matrix = np.zeros((len(rows_of(self.box[axis])), self.grid.shape[axis]), np.float32)
+            for row, centre in enumerate(rows_of(self.box[axis])):
+                matrix[row, centre - half : centre + half + 1] = weights
+            # ∂_s φ(s − c) sampled at s: the kernel as it stands; its sign is carried by (−1)^|α|
+            self._matrices[key] = np.ascontiguousarray(matrix.T) if axis == 1 else matrix
+        return self._matrices[key]
+
+
+def evaluate_density(density: sympy.Expr, jets: Jets | None, spread: Jets | None) -> Array32:
+    """Evaluate a density from point jets, less what the noise n adds to it: f − ½ Σ_ij f_ij n_i n_j."""
+    assert jets is not None
+    values = compile_density(density)(*jets, 0.0, 0.0) + np.zeros_like(jets[0])
+    if spread is not None:
+        for i, j, curvature in _curvatures(density):
+            weight = np.float32(-0.5 if i == j else -1.0)
+            values += weight * curvature(*jets, 0.0, 0.0) * spread[i] * spread[j]
+    return np.asarray(values, np.float32)
+
+
+@lru_cache(maxsize=256)
+def _curvatures(density: sympy.Expr) -> list[tuple[int, int, Callable[..., Any]]]:
+    """Compile the second derivatives of a density that are not zero."""
+    symbols = (U, U_X, U_Y)
+    pairs = [(i, j, sympy.diff(density, symbols[i], symbols[j])) for i in range(3) for j in range(i, 3)]
+    return [(i, j, compile_density(second)) for i, j, second in pairs if second != 0]
+
+
+@lru_cache(maxsize=256)
+def _is_nonlinear(density: sympy.Expr) -> bool:
+    """Tell whether a density needs point values: anything but a multiple of u, or a constant."""
+    return bool(density.free_symbols) and (density.has(U_X, U_Y) or sympy.diff(density, U, 2) != 0)
+
+
+def over_chunks(work: Callable[[slice], int], frames: int, progress: Callable[[int, int], None] | None = None) -> None:
+    """Run ``work`` on chunks of frames over the cores; each thread computes alone, BLAS included."""
+    chunks = [slice(start, min(start + CHUNK_FRAMES, frames)) for start in range(0, frames, CHUNK_FRAMES)]
+    done = 0
+    # BLAS threads of several calls at once wait for each other: one thread per chunk is several times faster
+    with threadpool_limits(1), ThreadPoolExecutor(count_workers("auto")) as pool:
+        for count in pool.map(work, chunks):
+            done += count
+            if progress is not None:
+                progress(done, frames)
+
+
+def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tuple[Jets, Jets | None]:
+    """Give the jets of some frames and, with ``correct``, a measure of the jets' noise.
+
+    The noise of u, u_x, u_y in a frame is what the second difference in time leaves over:
+    n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal.
+    """
+    count = len(field)
+    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
+    if not correct or count < 3:
+        return point_jets(field.values[window], sigma, cells, dx, dy), None
+    middle = np.clip(np.arange(window.start, window.stop), 1, count - 2)
+    low, high = min(middle[0] - 1, window.start), max(middle[-1] + 2, window.stop)
+    u, u_x, u_y = point_jets(field.values[low:high], sigma, cells, dx, dy)
+    inner = slice(window.start - low, window.stop - low)
+
+    def noise(z: Array32) -> Array32:
+        k = middle - low
+        return np.asarray((z[k - 1] - 2 * z[k] + z[k + 1]) / np.float32(np.sqrt(6)))
+
+    return (u[inner], u_x[inner], u_y[inner]), (noise(u), noise(u_x), noise(u_y))
+
+
+def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, float]:
+    """Measure the noise in the gradient and choose how much smoothing it needs."""
+    picks = sorted({int(k) for k in np.linspace(0, len(field) - 3, 12)}) if len(field) >= 3 else []
+    signal = noise = 0.0
+    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
+    where = slice(None) if field.mask is None else field.mask
+    for k in picks:
+        _, u_x, u_y = point_jets(np.ascontiguousarray(field.values[k : k + 3]), 0.0, cells, dx, dy)
+        for z in (u_x, u_y):
+            second = (z[0] - 2 * z[1] + z[2]) / np.sqrt(6)
+            noise += float(np.mean(second[where] ** 2))
+            signal += float(np.mean(z[1][where] ** 2))
+    share = noise / signal if signal > 0 else 0.0
+    if settings.gradient_sigma is not None:
+        return settings.gradient_sigma, share
+    return next(sigma for limit, sigma in SIGMA_STEPS if share <= limit), share
+
+
+_jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
+
+
+@_jit
+def _integrate_time(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    filtered, centres, y0, x0, value, slope, sums
+):
+    half = len(value) // 2
+    for m in range(len(centres)):
+        t, y, x = centres[m, 0] - half, centres[m, 1] - y0, centres[m, 2] - x0
+        total = 0.0
+        for k in range(len(value)):
+            total += slope[k] * filtered[0, y, x, t + k]
+        sums[m, 0] = total
+        for c in range(len(filtered)):
+            total = 0.0
+            for k in range(len(value)):
+                total += value[k] * filtered[c, y, x, t + k]
+            sums[m, c + 1] = total

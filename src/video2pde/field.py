@@ -1,0 +1,290 @@
+"""The field u(t, y, x), its grid and its chronological windows.
+
+This module is the only place that fixes the order of axes: **time, y, x**. ``y`` grows downwards,
+as in a picture.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, IO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+
+Pitch = Literal["cells", "nodes"]
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Place ``ny`` × ``nx`` samples over a rectangle of size ``height`` × ``width``.
+
+    ``cells``: the samples are averages over cells that cover the rectangle, Δx = L/n, centred at
+    (i + ½)Δx. ``nodes``: the samples lie on the rectangle's edges, Δx = L/(n − 1) (the paper's
+    convention, 1/n too large for averaged pixels).
+    """
+
+    ny: int
+    nx: int
+    height: float
+    width: float
+    unit: str = "image units"
+    pitch: Pitch = "cells"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.ny, self.nx
+
+    @property
+    def dx(self) -> float:
+        return self.width / (self.nx if self.pitch == "cells" else self.nx - 1)
+
+    @property
+    def dy(self) -> float:
+        return self.height / (self.ny if self.pitch == "cells" else self.ny - 1)
+
+    @cached_property
+    def x(self) -> NDArray[np.float64]:
+        """Positions of the columns, in ``unit``."""
+        return (np.arange(self.nx, dtype=np.float64) + (0.5 if self.pitch == "cells" else 0.0)) * self.dx
+
+    @cached_property
+    def y(self) -> NDArray[np.float64]:
+        """Positions of the rows (downwards), in ``unit``."""
+        return (np.arange(self.ny, dtype=np.float64) + (0.5 if self.pitch == "cells" else 0.0)) * self.dy
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Split ``frames`` frames chronologically into training, validation and test."""
+
+    frames: int
+    train_end: int
+    validation_end: int
+
+    @classmethod
+    def split(cls, frames: int, train: float = 0.6, validation: float = 0.2) -> Windows:
+        """Give the first ``train`` share to training, the next ``validation`` share to validation."""
+        first = round(train * frames)
+        second = round((train + validation) * frames)
+        if not 2 <= first <= second - 2 <= frames - 4:
+            raise InputError(
+                f"{frames} frames are too few for windows of {train:.0%}, {validation:.0%} and "
+                f"{1 - train - validation:.0%}: each window needs at least two frames"
+            )
+        return cls(frames, first, second)
+
+    @property
+    def train(self) -> slice:
+        return slice(0, self.train_end)
+
+    @property
+    def validation(self) -> slice:
+        return slice(self.train_end, self.validation_end)
+
+    @property
+    def test(self) -> slice:
+        return slice(self.validation_end, self.frames)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Record where a field came from: enough to make it again."""
+
+    path: str = ""
+    sha256: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Hold a scalar field sampled in space and time.
+
+    Parameters
+    ----------
+    values : float32, shape (t, y, x). Read-only once inside.
+    times : float64, shape (t,), seconds, uniformly spaced.
+    grid : positions of the samples.
+    mask : bool, shape (y, x), optional. True where the law is to hold; None: everywhere.
+    recorded_times : the container's frame times before any resampling in time, seconds.
+    """
+
+    values: NDArray[np.float32]
+    times: NDArray[np.float64]
+    grid: Grid
+    mask: NDArray[np.bool_] | None = None
+    recorded_times: NDArray[np.float64] | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        # views, so that the caller's own arrays stay writeable
+        values = np.ascontiguousarray(self.values, dtype=np.float32).view()
+        times = np.ascontiguousarray(self.times, dtype=np.float64).view()
+        if values.ndim != 3 or values.shape[1:] != self.grid.shape:
+            raise InputError(f"a field needs values of shape (t, {self.grid.ny}, {self.grid.nx}), not {values.shape}")
+        if times.shape != values.shape[:1]:
+            raise InputError(f"{len(times)} times for {len(values)} frames")
+        if len(times) > 1:
+            steps = np.diff(times)
+            if steps.min() <= 0:
+                raise InputError("frame times must increase; resample the recording in time first")
+            if np.ptp(steps) > 1e-3 * steps.mean():
+                raise InputError("frame times are not uniform; resample the recording in time first")
+        if self.mask is not None:
+            mask = np.ascontiguousarray(self.mask, dtype=bool).view()
+            if mask.shape != self.grid.shape:
+                raise InputError(f"the mask has shape {mask.shape}, the field {self.grid.shape}")
+            if not mask.any():
+                raise InputError("the mask is empty: no pixel is left to obey a law")
+            mask.flags.writeable = False
+            object.__setattr__(self, "mask", mask)
+        values.flags.writeable = False
+        times.flags.writeable = False
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "times", times)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def dt(self) -> float:
+        """Time between frames, in seconds."""
+        if len(self.times) < 2:
+            raise InputError("one frame alone has no frame interval; at least two frames are needed")
+        return float((self.times[-1] - self.times[0]) / (len(self.times) - 1))
+
+    @property
+    def duration(self) -> float:
+        return float(self.times[-1] - self.times[0])
+
+    def frames(self, window: slice) -> Field:
+        """Take a run of frames; times keep their origin, so that windows stay comparable."""
+        recorded = None if self.recorded_times is None else self.recorded_times[window]
+        return replace(self, values=self.values[window], times=self.times[window], recorded_times=recorded)
+
+    def __repr__(self) -> str:
+        seconds = f"{self.duration:.4g} s" if len(self) > 1 else "one frame"
+        masked = "" if self.mask is None else f", mask {self.mask.mean():.0%}"
+        return (
+            f"Field({len(self)} frames of {self.grid.ny}×{self.grid.nx}, {seconds}, "
+            f"{self.grid.height:.4g}×{self.grid.width:.4g} {self.grid.unit}{masked}, "
+            f"u in [{self.values.min():.4g}, {self.values.max():.4g}])"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the field losslessly to an ``.npz`` file, whole or not at all."""
+        meta = {
+            "format": FORMAT_VERSION,
+            "grid": asdict(self.grid),
+            "provenance": asdict(self.provenance),
+        }
+        arrays: dict[str, Any] = {"values": self.values, "times": self.times}
+        if self.mask is not None:
+            arrays["mask"] = self.mask
+        if self.recorded_times is not None:
+            arrays["recorded_times"] = self.recorded_times
+        target = Path(path)
+        with atomic_write(target) as file:
+            np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Field:
+        """Read a field that ``save`` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                meta = json.loads(str(stored["meta"]))
+                if meta["format"] > FORMAT_VERSION:
+                    raise InputError(f"{path} was written by a newer video2pde (field format {meta['format']})")
+                origin = meta["provenance"]
+                origin["notes"] = tuple(origin["notes"])
+                return cls(
+                    stored["values"],
+                    stored["times"],
+                    Grid(**meta["grid"]),
+                    stored.get("mask"),
+                    stored.get("recorded_times"),
+                    Provenance(**origin),
+                )
+        except InputError:
+            raise
+        except FileNotFoundError:
+            raise InputError(f"no such field file: {path}") from None
+        except Exception as error:
+            raise InputError(f"{path} is not a field written by video2pde ({error})") from None
+
+    def to_xarray(self) -> Any:
+        """Return an ``xarray.DataArray`` with coordinates and units (needs the ``netcdf`` extra)."""
+        try:
+            import xarray
+        except ImportError:
+            raise InputError("xarray is not installed; pip install 'video2pde[netcdf]' adds it") from None
+        unit = self.grid.unit
+        array = xarray.DataArray(
+            self.values,
+            dims=("time", "y", "x"),
+            coords={
+                "time": ("time", self.times, {"units": "s"}),
+                "y": ("y", self.grid.y, {"units": unit, "positive": "down"}),
+                "x": ("x", self.grid.x, {"units": unit}),
+            },
+            name="u",
+            attrs={
+                "long_name": "normalised observable",
+                "units": "1",
+                "source": self.provenance.path,
+                "source_sha256": self.provenance.sha256,
+                "settings": json.dumps(self.provenance.settings),
+                "notes": "\n".join(self.provenance.notes),
+            },
+        )
+        if self.mask is not None:
+            array = array.assign_coords(mask=(("y", "x"), self.mask.astype(np.int8)))
+        return array
+
+    def to_netcdf(self, path: str | os.PathLike[str]) -> Path:
+        """Write the field as NetCDF, whole or not at all (needs the ``netcdf`` extra)."""
+        target = Path(path)
+        array = self.to_xarray()
+        with atomic_path(target) as temporary:
+            array.to_netcdf(temporary, engine="h5netcdf")
+        return target
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Give a temporary path beside ``target`` that replaces it only if the block succeeds."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_write(target: Path) -> Iterator[IO[bytes]]:
+    """Open ``target`` for binary writing so that a failure leaves what was there before."""
+    with atomic_path(target) as temporary, temporary.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())

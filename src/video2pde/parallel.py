@@ -1,0 +1,82 @@
+"""The one ``map``: everything repeated (stability runs, replicates, sweeps, recordings) goes through it.
+
+Results come back in order and do not depend on the number of workers: each item carries its own seed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import as_completed, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from typing import Literal, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from video2pde.errors import StageError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+
+_THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def count_workers(workers: int | Literal["auto"]) -> int:
+    """Resolve the setting ``run.workers``: as given, or one per usable core."""
+    return len(os.sched_getaffinity(0)) if workers == "auto" else workers
+
+
+def parallel_map(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    workers: int | Literal["auto"] = 1,
+    progress: Progress | None = None,
+    kind: Literal["threads", "processes"] = "processes",
+) -> list[Result]:
+    """Apply ``function`` to every item, in this process or over ``workers`` threads or processes.
+
+    Threads share the data and suit compiled work that runs without the interpreter's lock; for processes,
+    ``function`` and the items must be picklable. Each worker computes with one thread of its own, so that two
+    workers on two cores do not fight over them.
+    """
+    todo = list(items)
+    count = min(count_workers(workers), len(todo))
+    results: dict[int, Result] = {}
+    if count <= 1:
+        for index, item in enumerate(todo):
+            results[index] = function(item)
+            if progress is not None:
+                progress(len(results), len(todo))
+        return [results[index] for index in range(len(todo))]
+    with ExitStack() as stack:
+        pool: Executor
+        if kind == "threads":
+            stack.enter_context(threadpool_limits(1))
+            pool = stack.enter_context(ThreadPoolExecutor(count))
+        else:
+            # spawn, not fork: the parent may hold threads of BLAS, numba or XLA
+            context = multiprocessing.get_context("spawn")
+            pool = stack.enter_context(ProcessPoolExecutor(count, mp_context=context, initializer=_limit_threads))
+        futures = {pool.submit(function, item): index for index, item in enumerate(todo)}
+        try:
+            for future in as_completed(futures):
+                results[futures[future]] = future.result()
+                if progress is not None:
+                    progress(len(results), len(todo))
+        except BrokenProcessPool:
+            raise StageError(
+                f"a worker process died after {len(results)} of {len(todo)} pieces of work (often for want of "
+                "memory); run again with --set run.workers=1"
+            ) from None
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [results[index] for index in range(len(todo))]
+
+
+def _limit_threads() -> None:
+    for name in _THREAD_LIMITS:
+        os.environ[name] = "1"

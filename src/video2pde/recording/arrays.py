@@ -1,0 +1,88 @@
+"""Arrays (t, y, x) in .npy and .npz files."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+from video2pde.recording.base import describe_depth, Header, Picture, require_finite, require_real, to_grey
+
+FRAME_KEYS = ("frames", "values", "u", "data", "arr_0")
+TIME_KEYS = ("times", "time", "t")
+
+
+class ArrayFile:
+    """Read frames from a three-dimensional array; .npy files are mapped, not loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def _content(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+        try:
+            if self.path.suffix.lower() == ".npy":
+                return np.load(self.path, mmap_mode="r", allow_pickle=False), None
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                return self._choose(stored)
+        except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error, SyntaxError) as error:
+            reason = (str(error).splitlines() or ["unknown reason"])[0]
+            raise InputError(f"{self.path} cannot be read as a numpy array: {reason}") from None
+
+    def _choose(self, stored: Any) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+        names = list(stored.files)
+        known = [name for name in FRAME_KEYS if name in names]
+        name = known[0] if known else names[0] if len(names) == 1 else None
+        if name is None:
+            raise InputError(
+                f"{self.path} holds the arrays {', '.join(names) or '(none)'}; name the one with the frames 'frames'"
+            )
+        timed = [key for key in TIME_KEYS if key in names]
+        times = np.asarray(stored[timed[0]], dtype=np.float64) if timed else None
+        return stored[name], times
+
+    @cached_property
+    def header(self) -> Header:
+        values, times = self._content
+        if values.ndim != 3 and not (values.ndim == 4 and values.shape[-1] in (3, 4)):
+            raise InputError(f"{self.path} has shape {values.shape}; an array (t, y, x) is needed")
+        if 0 in values.shape:
+            raise InputError(f"{self.path} holds no frames (shape {values.shape})")
+        require_real(self.path, values.dtype)
+        if times is not None and times.shape != values.shape[:1]:
+            raise InputError(f"{self.path}: times of shape {times.shape} for {len(values)} frames")
+        if times is not None and not np.isfinite(times).all():
+            raise InputError(f"{self.path}: the times hold NaN or infinity")
+        white, limit = describe_depth(values.dtype)
+        return Header(
+            kind=f"array ({values.dtype})",
+            height=values.shape[1],
+            width=values.shape[2],
+            frames=len(values),
+            timed=times is not None,
+            white=white,
+            limit=limit,
+        )
+
+    def frames(self) -> Iterator[tuple[float, Picture]]:
+        values, times = self._content
+        for index in range(self.header.frames or 0):
+            picture = np.asarray(values[index])
+            require_finite(self.path, index, picture)
+            time = np.nan if times is None else float(times[index] - times[0])
+            yield time, to_grey(picture) if picture.ndim == 3 else picture
+
+
+def is_saved_field(path: Path) -> bool:
+    """Tell whether an .npz file was written by ``Field.save``."""
+    if path.suffix.lower() != ".npz" or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return {"meta.npy", "values.npy", "times.npy"} <= set(archive.namelist())

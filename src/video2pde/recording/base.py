@@ -1,0 +1,103 @@
+"""What every kind of recording offers: a header, and frames one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+
+Picture = NDArray[Any]  # (y, x), any real number type
+
+# Weights of red, green and blue in the luma of ITU-R BT.601, as in films of standard definition.
+LUMA_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Header:
+    """Describe a recording before its frames are read.
+
+    Parameters
+    ----------
+    kind : what it is, in words.
+    height, width : size of a frame as it is to be seen (rotation applied), camera pixels.
+    frames : number of frames that the file declares; None: unknown.
+    timed : whether frames carry times; if not, a frame rate must be given.
+    black, gain : intensity I = (value − black) · gain; they undo the limited range of film luma.
+    white : intensity of full white, where the format fixes it; None: the brightest value found counts.
+    limit : largest value that a pixel can hold (0 being the smallest), for saturation; None: floating point.
+    tick : resolution of the recorded times, s.
+    pixel_aspect : width over height of a camera pixel.
+    notes : what the reader did that the user should know.
+    """
+
+    kind: str
+    height: int
+    width: int
+    frames: int | None
+    timed: bool
+    black: float = 0.0
+    gain: float = 1.0
+    white: float | None = None
+    limit: float | None = None
+    tick: float = 0.0
+    pixel_aspect: float = 1.0
+    notes: tuple[str, ...] = ()
+
+
+class Recording(Protocol):
+    """Give the frames of a file or folder in order, one at a time."""
+
+    path: Path
+
+    @property
+    def header(self) -> Header: ...
+
+    def frames(self) -> Iterator[tuple[float, Picture]]:
+        """Yield (time in s, picture); the time is NaN where the recording has none."""
+        ...
+
+
+class DamagedError(InputError):
+    """Report a recording that ends before its declared end, or breaks on the way."""
+
+    def __init__(self, path: Path, readable: int, declared: int | None, reason: str) -> None:
+        count = f"{readable} of {declared}" if declared else f"{readable}"
+        cure = "; set allow_truncated (--allow-truncated) to go on with them" if readable else ""
+        super().__init__(f"{path} is cut short or damaged: {count} frames are readable ({reason}){cure}")
+        self.readable = readable
+
+
+def to_grey(colours: NDArray[Any]) -> NDArray[np.float32]:
+    """Turn red, green, blue (and ignored alpha) in the last axis into luma Y = 0.299 R + 0.587 G + 0.114 B."""
+    return colours[..., :3].astype(np.float32) @ LUMA_WEIGHTS
+
+
+def describe_depth(kind: np.dtype[Any]) -> tuple[float | None, float | None]:
+    """Return (white, limit) of a number type: 8 bits fix the white, deeper integers only their limit."""
+    if kind == np.uint8:
+        return 255.0, 255.0
+    if kind.kind == "u":
+        return None, float(np.iinfo(kind).max)
+    return None, None
+
+
+def require_real(path: Path, kind: np.dtype[Any]) -> None:
+    """Refuse number types that are no intensities."""
+    if kind.kind not in "uif":
+        raise InputError(f"{path} holds values of type {kind}; integers or floating-point numbers are needed")
+
+
+def require_finite(path: Path, index: int, picture: Picture) -> None:
+    """Refuse NaN and infinity, naming the frame."""
+    if picture.dtype.kind == "f":
+        bad = picture.size - int(np.isfinite(picture).sum())
+        if bad:
+            raise InputError(
+                f"{path}: frame {index} holds {bad} values that are NaN or infinite; fill or cut them out first"
+            )

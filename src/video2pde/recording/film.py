@@ -1,0 +1,234 @@
+"""Films in a container (mp4, mov, avi, mkv, webm), decoded with PyAV."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import av
+import numpy as np
+from av.container import InputContainer
+from av.error import FFmpegError
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from video2pde.errors import InputError
+from video2pde.recording.base import DamagedError, Header, Picture, to_grey
+
+FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+# Only containers of moving pictures, only local files: a text file must not make the decoder open others.
+OPEN_OPTIONS = {
+    "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi",
+    "protocol_whitelist": "file",
+}
+# Formats whose first plane is the luma itself, least significant bits first.
+LUMA_PLANE = re.compile(r"^(yuv[aj]?4\d\dp(9|1\d)?(le)?|nv\d\d|gray|gray(9|1\d)le)$")
+
+
+@dataclass(frozen=True)
+class PixelFormat:
+    """Say how a decoded frame becomes grey values.
+
+    ``convert``: format that the frame is first converted to, or None where its first plane will do.
+    """
+
+    convert: str | None
+    colour: bool
+    bits: int
+    limited: bool
+    grey: bool
+
+    @classmethod
+    def of(cls, frame: VideoFrame) -> PixelFormat:
+        name = frame.format.name
+        bits = frame.format.components[0].bits
+        grey = name.startswith("gray")
+        if frame.format.is_rgb or frame.format.has_palette or name.startswith("mono"):
+            return cls("rgb24" if bits <= 8 else "rgb48le", True, 8 if bits <= 8 else 16, False, False)
+        limited = not grey and not name.startswith("yuvj") and int(frame.color_range) != FULL_RANGE
+        if LUMA_PLANE.match(name):
+            return cls(None, False, bits, limited, grey)
+        if grey:
+            return cls("gray16le" if bits > 8 else "gray", False, 16 if bits > 8 else 8, False, True)
+        # Packed or big-endian: unpack into planes, which leaves the luma values as they are.
+        return cls("yuv444p" if bits <= 8 else f"yuv444p{bits}le", False, bits, limited, False)
+
+    @property
+    def black(self) -> float:
+        return 16.0 * 2 ** (self.bits - 8) if self.limited else 0.0
+
+    @property
+    def gain(self) -> float:
+        """Full scale over the limited range 16…235 (at 8 bits)."""
+        return self.limit / (219.0 * 2 ** (self.bits - 8)) if self.limited else 1.0
+
+    @property
+    def limit(self) -> float:
+        return float(2**self.bits - 1)
+
+    def grey_values(self, frame: VideoFrame) -> Picture:
+        """Return the frame's grey values, without a copy where the format allows."""
+        if self.convert is not None:
+            frame = frame.reformat(format=self.convert)
+        if self.colour:
+            return to_grey(frame.to_ndarray())
+        kind = np.dtype(np.uint8 if self.bits <= 8 else "<u2")
+        plane = frame.planes[0]
+        rows: Picture = np.frombuffer(memoryview(plane), dtype=kind).reshape(-1, plane.line_size // kind.itemsize)
+        return rows[: frame.height, : frame.width]
+
+
+class Film:
+    """Read a film with its presentation times, its rotation and its luma range."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def header(self) -> Header:
+        with self._open() as container:
+            stream = self._video_stream(container)
+            first = self._first_frame(container, stream)
+            pixels = PixelFormat.of(first)
+            turned = _quarter_turns(first) % 2 == 1
+            height, width = (first.width, first.height) if turned else (first.height, first.width)
+            aspect = float(stream.sample_aspect_ratio or 1) or 1.0
+            notes = []
+            if pixels.limited:
+                notes.append("limited-range luma (16 to 235) was mapped to the full range")
+            if _quarter_turns(first):
+                notes.append(f"frames were turned by {90 * _quarter_turns(first)}° counterclockwise, as the film asks")
+            if aspect != 1:
+                notes.append(f"camera pixels are {aspect:.4g} times as wide as high in the stored picture")
+            return Header(
+                kind=f"film ({stream.codec_context.name}, {first.format.name})",
+                height=height,
+                width=width,
+                frames=_declared_frames(stream),
+                timed=True,
+                black=pixels.black,
+                gain=pixels.gain,
+                white=None if pixels.grey and pixels.bits > 8 else pixels.limit,
+                limit=pixels.limit,
+                tick=float(stream.time_base or 0),
+                pixel_aspect=1 / aspect if turned else aspect,
+                notes=tuple(notes),
+            )
+
+    def frames(self) -> Iterator[tuple[float, Picture]]:
+        header = self.header
+        with self._open() as container:
+            stream = self._video_stream(container)
+            stream.thread_type = "AUTO"
+            pixels: PixelFormat | None = None
+            first_pts: int | None = None
+            tick = float(stream.time_base or 0)
+            count, last, shown = 0, math.nan, 0.0
+            try:
+                for frame in container.decode(stream):
+                    if frame.is_corrupt:
+                        raise DamagedError(self.path, count, header.frames, f"frame {count} is corrupt")
+                    pixels = pixels or PixelFormat.of(frame)
+                    if first_pts is None:
+                        first_pts = frame.pts
+                    picture = _turn(pixels.grey_values(frame), _quarter_turns(frame))
+                    if picture.shape != (header.height, header.width):
+                        raise InputError(
+                            f"{self.path}: frame {count} has {picture.shape[1]}×{picture.shape[0]} pixels, "
+                            f"the first one {header.width}×{header.height}; cut the film where its size changes"
+                        )
+                    last = math.nan if frame.pts is None or first_pts is None else (frame.pts - first_pts) * tick
+                    shown = (frame.duration or 0) * tick
+                    yield last, picture
+                    count += 1
+            except FFmpegError as error:
+                raise DamagedError(self.path, count, header.frames, _reason(error)) from None
+            self._require_whole(stream, count, last, shown)
+
+    def _require_whole(self, stream: VideoStream, count: int, last: float, shown: float) -> None:
+        """Compare what was decoded with what the container declares, in frames and in time.
+
+        An edit list may hide frames of a whole film, so both must fall short; an AVI file has no edit list, and
+        its duration is guessed from what is left of it, so there the count alone decides. ``last`` is the last
+        frame's time and ``shown`` how long it is shown, s.
+        """
+        declared = self.header.frames
+        duration = _declared_duration(stream)
+        interval = last / (count - 1) if count > 1 else 0.0
+        early = duration is not None and not math.isnan(last) and last + shown + 2.5 * interval < duration
+        if stream.frames and count < stream.frames and (early or stream.container.format.name == "avi"):
+            raise DamagedError(self.path, count, declared, "the file ends before the last declared frame")
+        if not stream.frames and early:
+            raise DamagedError(
+                self.path, count, declared, f"the pictures end at {last:.3g} s, the file declares {duration:.3g} s"
+            )
+
+    def _open(self) -> InputContainer:
+        try:
+            return av.open(str(self.path.absolute()), options=OPEN_OPTIONS)
+        except FFmpegError as error:
+            raise InputError(
+                f"{self.path} cannot be read as a film: {_reason(error)}, 0 frames are readable; "
+                "it is not a film, or its beginning or index is missing"
+            ) from None
+
+    def _video_stream(self, container: InputContainer) -> VideoStream:
+        if not container.streams.video:
+            kinds = ", ".join(stream.type for stream in container.streams) or "nothing"
+            raise InputError(f"{self.path} holds no film stream that can be decoded (found: {kinds})")
+        stream = container.streams.video[0]
+        if getattr(stream, "codec_context", None) is None:
+            raise InputError(f"{self.path}: no decoder for its codec; convert the film to H.264 first")
+        return stream
+
+    def _first_frame(self, container: InputContainer, stream: VideoStream) -> VideoFrame:
+        try:
+            for frame in container.decode(stream):
+                return frame
+        except FFmpegError as error:
+            raise InputError(
+                f"{self.path}: the first frame cannot be decoded ({_reason(error)}); 0 frames are readable"
+            ) from None
+        declared = f" of {stream.frames} declared" if stream.frames else ""
+        raise InputError(f"{self.path} holds no frames: 0{declared} are readable")
+
+
+def _reason(error: FFmpegError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _quarter_turns(frame: VideoFrame) -> int:
+    """Count the quarter turns, counterclockwise, by which the frame is to be shown."""
+    return round(frame.rotation / 90) % 4
+
+
+def _turn(picture: Picture, quarters: int) -> Picture:
+    return np.ascontiguousarray(np.rot90(picture, quarters)) if quarters else picture
+
+
+def _declared_duration(stream: VideoStream) -> float | None:
+    """Return how long the pictures are declared to last, s.
+
+    Matroska writes a stream's duration into its tags; the container's own may be that of a longer sound track.
+    """
+    if stream.duration and stream.time_base:
+        return float(stream.duration * stream.time_base)
+    match = re.match(r"^(\d+):(\d+):(\d+\.?\d*)$", stream.metadata.get("DURATION", ""))
+    if match:
+        return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3])
+    container = stream.container
+    if isinstance(container, InputContainer) and len(container.streams) == 1 and container.duration:
+        return container.duration / av.time_base
+    return None
+
+
+def _declared_frames(stream: VideoStream) -> int | None:
+    """Return the declared number of frames, estimated from the duration where the container has none."""
+    if stream.frames:
+        return stream.frames
+    duration = _declared_duration(stream)
+    return round(duration * stream.average_rate) if duration and stream.average_rate else None

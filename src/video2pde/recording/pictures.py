@@ -1,0 +1,170 @@
+"""Animated GIFs and folders of pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import tifffile
+from PIL import Image, UnidentifiedImageError
+
+from video2pde.errors import InputError
+from video2pde.recording.base import (
+    DamagedError,
+    describe_depth,
+    Header,
+    Picture,
+    require_finite,
+    require_real,
+    to_grey,
+)
+
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm", ".webp")
+GIF_TRAILER = b"\x3b"
+GIF_DEFAULT_DELAY = 0.1  # s, what browsers show where a frame has no delay
+DECODE_ERRORS = (OSError, EOFError, ValueError, SyntaxError, IndexError, RuntimeError, Image.DecompressionBombError)
+
+
+class Gif:
+    """Read a GIF with the delays of its frames."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def header(self) -> Header:
+        with self._open() as picture:
+            frames, delay = self._count(picture), picture.info.get("duration", 0)
+            note = () if delay else (f"GIF frames without a delay last {GIF_DEFAULT_DELAY:g} s",)
+            return Header(
+                kind="GIF",
+                height=picture.height,
+                width=picture.width,
+                frames=frames,
+                timed=True,
+                white=255.0,
+                limit=255.0,
+                tick=0.01,
+                notes=note,
+            )
+
+    def frames(self) -> Iterator[tuple[float, Picture]]:
+        time, index = 0.0, 0
+        declared = self.header.frames
+        with self._open() as picture:
+            while True:
+                try:
+                    picture.seek(index)
+                    values = np.asarray(picture.convert("L"))
+                except EOFError:
+                    break
+                except DECODE_ERRORS as error:
+                    raise DamagedError(self.path, index, None, str(error)) from None
+                yield time, values
+                time += picture.info.get("duration", 0) / 1000 or GIF_DEFAULT_DELAY
+                index += 1
+        if index == 0:
+            raise InputError(f"{self.path} holds no frames")
+        if index < (declared or 0) or not self._ends_properly():
+            raise DamagedError(self.path, index, None, "the file ends without the GIF's end mark")
+
+    def _open(self) -> Image.Image:
+        try:
+            return Image.open(self.path, formats=["GIF"])
+        except (UnidentifiedImageError, *DECODE_ERRORS) as error:
+            raise InputError(f"{self.path} cannot be read as GIF; 0 frames are readable ({error})") from None
+
+    def _count(self, picture: Image.Image) -> int | None:
+        try:
+            return int(getattr(picture, "n_frames", 1))
+        except DECODE_ERRORS:
+            return None
+
+    def _ends_properly(self) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(max(0, self.path.stat().st_size - 64))
+            return file.read().rstrip(b"\x00").endswith(GIF_TRAILER)
+
+
+class PictureFolder:
+    """Read the pictures of a folder in the natural order of their names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def files(self) -> list[Path]:
+        found = [file for file in self.path.iterdir() if file.suffix.lower() in PICTURE_SUFFIXES and file.is_file()]
+        visible = [file for file in found if not file.name.startswith(".")]
+        if not visible:
+            raise InputError(f"the folder {self.path} holds no pictures ({', '.join(PICTURE_SUFFIXES)})")
+        return sorted(visible, key=lambda file: natural_key(file.name))
+
+    @cached_property
+    def header(self) -> Header:
+        first = read_picture(self.files[0])
+        white, limit = describe_depth(first.dtype)
+        if first.dtype == np.float32 and self.files[0].suffix.lower() not in (".tif", ".tiff"):
+            white = limit = 255.0  # colour pictures become fractions of 8-bit levels
+        return Header(
+            kind=f"folder of pictures ({self.files[0].suffix.lower()}, {first.dtype})",
+            height=first.shape[0],
+            width=first.shape[1],
+            frames=len(self.files),
+            timed=False,
+            white=white,
+            limit=limit,
+        )
+
+    def frames(self) -> Iterator[tuple[float, Picture]]:
+        kind: np.dtype[np.generic] | None = None
+        for index, file in enumerate(self.files):
+            try:
+                picture = read_picture(file)
+            except InputError as error:
+                raise DamagedError(self.path, index, len(self.files), str(error)) from None
+            kind = kind or picture.dtype
+            if picture.shape != (self.header.height, self.header.width):
+                raise InputError(
+                    f"{file} has {picture.shape[1]}×{picture.shape[0]} pixels, the first picture "
+                    f"{self.header.width}×{self.header.height}; all must have one size"
+                )
+            if picture.dtype != kind:
+                raise InputError(f"{file} has values of type {picture.dtype}, the first picture {kind}; use one type")
+            require_finite(file, index, picture)
+            yield np.nan, picture
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort digits by their value, so that img2 comes before img10."""
+    parts = re.split(r"(\d+)", name.lower())
+    return tuple((0, int(part), part) if part.isdigit() else (1, 0, part) for part in parts if part)
+
+
+def read_picture(file: Path) -> Picture:
+    """Read one picture file as grey values, deeper than 8 bits where it is."""
+    try:
+        if file.suffix.lower() in (".tif", ".tiff"):
+            values: Picture = tifffile.imread(file, key=0)
+        else:
+            with Image.open(file) as picture:
+                picture.load()
+                simple = picture.mode in ("L", "I;16", "I;16B", "I", "F", "RGB", "RGBA")
+                values = np.asarray(picture if simple else picture.convert("RGB"))
+    except FileNotFoundError:
+        raise InputError(f"no such picture: {file}") from None
+    except (UnidentifiedImageError, tifffile.TiffFileError, *DECODE_ERRORS) as error:
+        raise InputError(f"{file} cannot be read as a picture ({str(error).splitlines()[0]})") from None
+    require_real(file, values.dtype)
+    if values.ndim == 3 and values.shape[-1] in (3, 4):
+        flat = (values[..., 0] == values[..., 1]).all() and (values[..., 0] == values[..., 2]).all()
+        values = to_grey(values) if not flat else values[..., 0].astype(np.float32)
+    if values.dtype.kind == "i":  # Pillow holds 16-bit pictures in 32 bits
+        deep = values.min() >= 0 and values.max() <= np.iinfo(np.uint16).max
+        values = values.astype(np.uint16 if deep else np.float64)
+    if values.ndim != 2:
+        raise InputError(f"{file} has shape {values.shape}; a grey or colour picture is needed")
+    return values

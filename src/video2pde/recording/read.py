@@ -1,0 +1,249 @@
+"""Read a recording into a field: one pass over the frames, each reduced as soon as it is decoded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+from video2pde.field import Field, Provenance
+from video2pde.recording.arrays import is_saved_field
+from video2pde.recording.base import DamagedError, Header, Picture, Recording
+from video2pde.recording.checks import (
+    camera_stages,
+    Checks,
+    field_stage,
+    measure_retention,
+    measure_saturation,
+    resize_mean_change,
+    sweep_smoothing,
+)
+from video2pde.recording.layout import Layout, plan_layout
+from video2pde.recording.mask import make_mask, threshold_mask
+from video2pde.recording.observable import (
+    choose_white,
+    clip_headroom,
+    LogIntensity,
+    Normalisation,
+    normalise,
+    percentile_picture,
+    REFERENCE_PERCENTILE,
+    ReferenceFrames,
+    smooth_frames,
+    take_absorbance,
+)
+from video2pde.recording.resize import AreaResizer, native
+from video2pde.recording.sampling import Sample, Sampler, StreamedFrame
+from video2pde.recording.source import hash_recording, open_recording, require_readable
+from video2pde.recording.stability import measure_contact, measure_flicker, measure_shake, RepeatCounter
+from video2pde.recording.timing import assemble, FrameStore, plan_times
+from video2pde.recording.warn import collect_warnings
+from video2pde.settings import RecordingSettings, Settings
+
+Progress = Callable[[int, int | None], None]
+SAVED_FIELD_KEYS = ("start", "stop", "every", "mask", "allow_truncated")
+
+
+@dataclass(frozen=True, eq=False)
+class RecordingResult:
+    """Hold a field with the checks on it and a few small camera frames for the pictures.
+
+    ``samples`` are whole camera frames, reduced; ``layout`` says which part of them became the field.
+    All of them are None or empty where a saved field was loaded, which has no camera frames.
+    """
+
+    field: Field
+    warnings: tuple[str, ...]
+    checks: Checks | None = None
+    samples: tuple[Sample, ...] = ()
+    layout: Layout | None = None
+    header: Header | None = None
+
+
+def read_field(
+    path: str | os.PathLike[str],
+    settings: RecordingSettings | Settings | None = None,
+    progress: Progress | None = None,
+) -> Field:
+    """Read a recording of any kind into the field u(t, y, x)."""
+    return read_recording(path, settings, progress).field
+
+
+def read_recording(
+    path: str | os.PathLike[str],
+    settings: RecordingSettings | Settings | None = None,
+    progress: Progress | None = None,
+) -> RecordingResult:
+    """Read a recording into a field, with checks, warnings and sample frames.
+
+    The order is the paper's: grey values, crop, border, observable, resize, smoothing. ``progress`` is called
+    with the number of frames read and the number expected, or None where it is unknown.
+    """
+    chosen = settings.recording if isinstance(settings, Settings) else settings or RecordingSettings()
+    source = Path(path)
+    require_readable(source)
+    if source.is_file() and is_saved_field(source):
+        return _load_saved(source, chosen)
+    recording = open_recording(source)
+    header = recording.header
+    layout = plan_layout(header, chosen)
+    if chosen.fps is None and not header.timed:
+        raise InputError(f"{source} carries no frame times; give the frame rate (--fps, recording.fps)")
+    reading = _Reading(recording, chosen, layout)
+    reading.run(progress)
+    return _build(reading)
+
+
+class _Reading:
+    """Stream the frames once and keep, of each, the grid's cell means; of some, a sample."""
+
+    def __init__(self, recording: Recording, settings: RecordingSettings, layout: Layout) -> None:
+        self.recording, self.settings, self.layout = recording, settings, layout
+        self.header = recording.header
+        _, _, width, height = layout.inner
+        self.resizer = AreaResizer((height, width), layout.grid.shape)
+        self.store = FrameStore(layout.grid.shape)
+        self.sampler = Sampler(self.header, layout, self.resizer, self._expected())
+        self.log = LogIntensity(self.header) if settings.observable == "absorbance" else None
+        self.reference = ReferenceFrames(settings, (height, width)) if self.log else None
+        self.repeats = RepeatCounter()
+        self.find_brightest = settings.white is None and self.header.white is None
+        self.brightest = -np.inf
+        self.recorded: list[float] = []
+        self.notes: list[str] = [*self.header.notes, *layout.notes]
+
+    def _expected(self) -> int | None:
+        """Estimate how many frames will be selected."""
+        if self.header.frames is None:
+            return None
+        end = self.header.frames if self.settings.stop is None else min(self.settings.stop, self.header.frames)
+        return max(0, -(-(end - self.settings.start) // self.settings.every))
+
+    def run(self, progress: Progress | None) -> None:
+        """Read to the end, to ``stop``, or to where the file breaks, if that is allowed."""
+        start, stop, every = self.settings.start, self.settings.stop, self.settings.every
+        total = self.header.frames if stop is None or self.header.frames is None else min(self.header.frames, stop)
+        count = 0
+        last: StreamedFrame | None = None
+        try:
+            for index, (recorded, picture) in enumerate(self.recording.frames()):
+                if self.reference is not None:
+                    self.reference.offer(index, self.layout.cut(picture))
+                if index >= start and (index - start) % every == 0:
+                    last = self._reduce(index, recorded, picture)
+                count = index + 1
+                if progress is not None:
+                    progress(count, total)
+                if count == stop:
+                    break  # before the next frame is decoded: what lies beyond may be damaged
+        except DamagedError as error:
+            if not self.settings.allow_truncated or error.readable == 0:
+                raise
+            self.notes.append(str(error).split(";")[0] + "; the readable frames were used")
+        if last is None or len(self.store) < 2:
+            raise InputError(
+                f"start={start}, stop={stop}, every={every} select {len(self.store)} of the {count} frames read from "
+                f"{self.recording.path}; at least two are needed"
+            )
+        self.sampler.take(len(self.store) - 1, last)
+
+    def _reduce(self, index: int, recorded: float, picture: Picture) -> StreamedFrame:
+        time = recorded if self.settings.fps is None else index / self.settings.fps
+        if not np.isfinite(time):
+            raise InputError(
+                f"{self.recording.path}: frame {index} carries no time; give the frame rate (--fps, recording.fps)"
+            )
+        inner = native(self.layout.cut(picture))
+        if self.find_brightest:
+            self.brightest = max(self.brightest, float(inner.max()))
+        averaged = inner if self.log is None else self.log(inner)
+        number, reduced = len(self.store), self.store.slot()
+        self.resizer.into(averaged, reduced)
+        self.recorded.append(time)
+        self.repeats.offer(number, reduced)
+        frame = StreamedFrame(time, picture, inner, averaged, reduced)
+        self.sampler.offer(number, frame)
+        return frame
+
+    def to_observable(self, values: NDArray[np.float32]) -> Normalisation:
+        """Turn the reduced frames into u, in place."""
+        settings = self.settings
+        if self.reference is not None and self.log is not None:
+            if settings.reference is None:
+                self.notes.append(f"I0 is each cell's {REFERENCE_PERCENTILE:g}th percentile of brightness in time")
+                return take_absorbance(values, percentile_picture(values))
+            return take_absorbance(values, self.resizer(self.log(self.reference.mean())))
+        white, note = choose_white(settings, self.header, (self.brightest - self.header.black) * self.header.gain)
+        line = normalise(values, settings.observable, self.header, white)
+        self.notes += [note, clip_headroom(values, self.header)]
+        return line
+
+
+def _build(reading: _Reading) -> RecordingResult:
+    """Assemble the field from the reduced frames, then check it."""
+    settings, layout, header = reading.settings, reading.layout, reading.header
+    plan = plan_times(np.asarray(reading.recorded, dtype=np.float64), 0.0 if settings.fps else header.tick)
+    values = assemble(reading.store, plan)
+    reading.notes.append(plan.note)
+    line = reading.to_observable(values)
+    if values.min() == values.max():
+        raise InputError(
+            f"{reading.recording.path} is constant: every value of the field is {values.flat[0]:.4g}; nothing to learn"
+        )
+    samples = reading.sampler.samples
+    stages = [*camera_stages(samples, len(plan.recorded), layout, header, line), field_stage("resized", values)]
+    middle = len(values) // 2
+    sweep = sweep_smoothing(values[middle], middle, float(plan.times[middle]), layout.grid)
+    if settings.smooth > 0:
+        smooth_frames(values, settings.smooth)
+        stages.append(field_stage(f"smoothed, σ = {settings.smooth:g}", values))
+    mask = None if settings.mask is None else make_mask(settings.mask, values, layout, header)
+    provenance = Provenance(
+        str(reading.recording.path),
+        hash_recording(reading.recording),
+        settings.model_dump(mode="json"),
+        tuple(note for note in reading.notes if note),
+    )
+    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance)
+    checks = Checks(
+        sampled=len(samples),
+        stages=tuple(stages),
+        resize_mean_change=resize_mean_change(samples, line),
+        retention=measure_retention(samples, header, layout),
+        sweep=sweep,
+        saturation=measure_saturation(samples, layout),
+        flicker=measure_flicker(values),
+        shake=measure_shake(values),
+        repeats=reading.repeats.result(),
+        contact=measure_contact(values, plan.times),
+    )
+    warnings = collect_warnings(checks, len(plan.recorded), mask is not None)
+    return RecordingResult(field, warnings, checks, tuple(samples), layout, header)
+
+
+def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
+    """Load a field that was saved before; of the settings, frame selection and a threshold mask apply."""
+    field = Field.load(path)
+    defaults = RecordingSettings()
+    ignored = [
+        name
+        for name in RecordingSettings.model_fields
+        if name not in SAVED_FIELD_KEYS and getattr(settings, name) != getattr(defaults, name)
+    ]
+    selected = slice(settings.start, settings.stop, settings.every)
+    if len(range(*selected.indices(len(field)))) < 2:
+        raise InputError(
+            f"start={settings.start}, stop={settings.stop}, every={settings.every} select fewer than two of the "
+            f"{len(field)} frames of {path}"
+        )
+    if settings.start or settings.stop is not None or settings.every > 1:
+        field = replace(field, values=field.values[selected], times=field.times[selected], recorded_times=None)
+    if settings.mask is not None:
+        field = replace(field, mask=threshold_mask(settings.mask, field.values))
+    warnings = (f"{path} is a saved field: {', '.join(ignored)} do not apply to it",) if ignored else ()
+    return RecordingResult(field, warnings)

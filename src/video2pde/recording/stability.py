@@ -1,0 +1,175 @@
+"""Does the scene hold still? Flicker, camera shake, repeated frames, a plume that reaches the border."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FLICKER_WINDOW = 9  # frames: what varies faster counts as flicker
+SHAKE_PAIRS = 96  # pairs of neighbouring frames at most
+RING = 2  # cells
+CONTACT_LEVEL = 0.15  # of the signal
+STANDING_LEVEL = 0.5  # of the signal
+CONTACT_SHARE = 0.02  # of the edge cells
+SIDES = ("top", "bottom", "left", "right")
+
+
+@dataclass(frozen=True, eq=False)
+class Flicker:
+    """Measure how the background level jumps from frame to frame.
+
+    ``level``: background of u in each frame. ``rms``: of its fast part. ``share``: rms over the signal's range.
+    """
+
+    level: NDArray[np.float64]
+    rms: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Shake:
+    """Measure the jitter of the whole picture between frames, in grid cells, and its standard error."""
+
+    rms: float
+    uncertainty: float
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Count frames that equal the one before them exactly."""
+
+    count: int
+    longest: int
+    first: int | None
+
+
+@dataclass(frozen=True)
+class BorderContact:
+    """Tell where the signal reaches the field's edge.
+
+    ``share``: of the edge cells in the worst frame. ``since``: time of the first contact, s, or None.
+    """
+
+    share: float
+    since: float | None
+    sides: tuple[str, ...]
+
+
+class RepeatCounter:
+    """Count repeated frames as they stream by."""
+
+    def __init__(self) -> None:
+        self._previous: NDArray[np.float32] | None = None
+        self._count = self._run = self._longest = 0
+        self._first: int | None = None
+
+    def offer(self, index: int, frame: NDArray[np.float32]) -> None:
+        """Compare a frame with the one before it."""
+        if self._previous is not None and np.array_equal(self._previous, frame):
+            self._count += 1
+            self._run += 1
+            self._longest = max(self._longest, self._run)
+            self._first = index if self._first is None else self._first
+        else:
+            self._run = 0
+        self._previous = frame
+
+    def result(self) -> Repeats:
+        return Repeats(self._count, self._longest, self._first)
+
+
+def measure_flicker(values: NDArray[np.float32]) -> Flicker:
+    """Follow the background, the lower quartile of the outer ring of cells, and take out its slow part."""
+    ring = _ring(values)
+    level = np.percentile(ring, 25, axis=1).astype(np.float64)
+    window = min(FLICKER_WINDOW, len(level) - (len(level) + 1) % 2)
+    half = window // 2
+    padded = np.pad(level, half, mode="reflect", reflect_type="odd") if half else level
+    slow = np.convolve(padded, np.full(window, 1 / window), mode="valid")
+    rms = float(np.sqrt(((level - slow) ** 2).mean()))
+    sample = values[:: max(1, len(values) // 16)]
+    low, high = np.percentile(sample, (1, 99))
+    return Flicker(level, rms, rms / float(high - low) if high > low else 0.0)
+
+
+def measure_shake(values: NDArray[np.float32]) -> Shake:
+    """Fit the shift between neighbouring frames and take the part that jumps.
+
+    u_{k+1} − u_k = −δ·∇u + g u + c by least squares over the picture; g and c absorb flicker. A plume that
+    drifts or spreads gives a δ that changes slowly in time; what is left after a cubic in time is shake.
+    """
+    count = len(values) - 1
+    pairs = np.unique(np.linspace(0, count - 1, min(SHAKE_PAIRS, count)).round().astype(int))
+    fits = [_fit_shift(values[k], values[k + 1]) for k in pairs]
+    known = [(k, shift, error) for k, (shift, error) in zip(pairs, fits, strict=True) if np.isfinite(error)]
+    if len(known) < 8:
+        return Shake(0.0, 0.0)
+    when = np.array([k for k, _, _ in known], dtype=np.float64) / max(count, 1)
+    shifts = np.array([shift for _, shift, _ in known])
+    trend = np.polynomial.polynomial.polyfit(when, shifts, 3)
+    jitter = shifts - np.polynomial.polynomial.polyval(when, trend).T
+    # A shift between frames is the difference of two camera positions: √2 times one of them.
+    rms = float(np.sqrt((jitter**2).sum(axis=1).mean() / 2))
+    return Shake(rms, float(np.sqrt(np.mean([error**2 for _, _, error in known]))))
+
+
+def _fit_shift(before: NDArray[np.float32], after: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
+    """Return the shift (y, x) in cells and its standard error; the error is infinite on a featureless picture."""
+    middle = (before[1:-1, 1:-1] + after[1:-1, 1:-1]).astype(np.float64) / 2
+    mean = (before + after).astype(np.float64) / 2
+    slope_y = (mean[2:, 1:-1] - mean[:-2, 1:-1]) / 2
+    slope_x = (mean[1:-1, 2:] - mean[1:-1, :-2]) / 2
+    columns = np.stack([slope_y.ravel(), slope_x.ravel(), middle.ravel(), np.ones(middle.size)])
+    change = (after[1:-1, 1:-1].astype(np.float64) - before[1:-1, 1:-1]).ravel()
+    normal = columns @ columns.T
+    scale = np.sqrt(np.diag(normal))
+    if scale.min() == 0:
+        return np.zeros(2), np.inf
+    scaled = normal / np.outer(scale, scale)
+    if np.linalg.eigvalsh(scaled)[0] < 1e-10:
+        return np.zeros(2), np.inf
+    inverse = np.linalg.inv(scaled) / np.outer(scale, scale)
+    solution = inverse @ (columns @ change)
+    residual = change - solution @ columns
+    variance = float((residual**2).mean())
+    return -solution[:2], float(np.sqrt(variance * (inverse[0, 0] + inverse[1, 1])))
+
+
+def measure_contact(values: NDArray[np.float32], times: NDArray[np.float64]) -> BorderContact:
+    """Look for edge cells that the signal reaches.
+
+    An edge cell is reached where it rises above its own minimum in time by ``CONTACT_LEVEL`` of the signal, or
+    lies above the edge's lower quartile by ``STANDING_LEVEL`` of it throughout: uneven light is neither.
+    """
+    chosen = np.unique(np.linspace(0, len(values) - 1, min(64, len(values))).round().astype(int))
+    ring = _ring(values[chosen])
+    background = float(np.percentile(ring[0], 25))
+    signal = max(float(np.percentile(values[k], 99.5)) for k in chosen[:: max(1, len(chosen) // 8)]) - background
+    if signal <= 0:
+        return BorderContact(0.0, None, ())
+    lowest = ring.min(axis=0)
+    reached = (ring - lowest > CONTACT_LEVEL * signal) | (lowest - background > STANDING_LEVEL * signal)
+    shares = reached.mean(axis=1)
+    touching = np.nonzero(shares > CONTACT_SHARE)[0]
+    if not len(touching):
+        return BorderContact(float(shares.max()), None, ())
+    side = _ring_sides(values.shape[1], values.shape[2])
+    worst = reached[int(np.argmax(shares))]
+    sides = tuple(name for k, name in enumerate(SIDES) if worst[side == k].mean() > CONTACT_SHARE)
+    return BorderContact(float(shares.max()), float(times[chosen[touching[0]]]), sides)
+
+
+def _ring_sides(rows: int, columns: int) -> NDArray[np.intp]:
+    """Name the side of each cell of the ring, as an index into ``SIDES``."""
+    lengths = (RING * columns, RING * columns, RING * (rows - 2 * RING), RING * (rows - 2 * RING))
+    return np.repeat(np.arange(len(SIDES)), lengths)
+
+
+def _ring(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Gather the outer cells of each frame, shape (t, cells)."""
+    count = len(values)
+    # in the order of SIDES
+    parts = (values[:, :RING], values[:, -RING:], values[:, RING:-RING, :RING], values[:, RING:-RING, -RING:])
+    return np.concatenate([part.reshape(count, -1) for part in parts], axis=1)

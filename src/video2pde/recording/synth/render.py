@@ -1,0 +1,257 @@
+"""Films of known truth: the true field as a camera would record it, encoded as H.264, with ``truth.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import av.error
+import numpy as np
+from av.video.frame import VideoFrame
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError, StageError
+from video2pde.field import atomic_path, atomic_write, Grid
+from video2pde.recording.synth.laws import Case, make_case
+from video2pde.recording.synth.solvers import sample_case
+
+Picture = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+
+EXTENT = 200.0  # image units along the crop's longer side
+BLACK, WHITE = 16.0, 235.0  # limited range
+LIMITED, BT709 = 1, 1  # the codec's numbers for range, primaries, transfer and matrix
+CONTAINERS = ("mp4", "mkv", "mov")
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Describe how a true field is filmed.
+
+    Parameters
+    ----------
+    size : height, width of the picture, camera pixels, even.
+    crop : x0, y0, width, height; inside it, less the border, the pixels cover the field. None: the
+        paper's (450, 0, 1080, 1080) for a 1080 × 1920 picture, the whole picture for any other.
+    border : pixels on each side of the crop that do not belong to the field. None: 8 where the crop
+        is 256 pixels or more, otherwise 0.
+    frames : number of frames, the last one at the case's duration.
+    fps : frames per second instead of ``frames``.
+    noise : standard deviation of white noise, share of full scale, per pixel and frame. None: the case's own.
+    flicker : standard deviation of each frame's gain around 1.
+    vignetting : loss of light in the picture's corners, share.
+    crf : H.264 quality; 0 is lossless, 18 good, 51 worst.
+    seed : of noise and flicker.
+    """
+
+    size: tuple[int, int] = (1080, 1920)
+    crop: tuple[int, int, int, int] | None = None
+    border: int | None = None
+    frames: int = 305
+    fps: float | None = None
+    noise: float | None = None
+    flicker: float = 0.0
+    vignetting: float = 0.0
+    crf: int = 18
+    seed: int = 0
+    container: str = "mp4"
+    preset: str = "veryfast"
+
+    def __post_init__(self) -> None:
+        height, width = self.size
+        if min(height, width) < 32 or height % 2 or width % 2:
+            raise InputError(f"picture size {height} × {width}: H.264 needs even numbers of at least 32 pixels")
+        x0, y0, w, h = self.window
+        if min(x0, y0) < 0 or x0 + w > width or y0 + h > height:
+            raise InputError(f"crop {(x0, y0, w, h)} leaves the picture of {width} × {height} pixels")
+        if self.margin < 0 or min(w, h) - 2 * self.margin < 16:
+            raise InputError(f"border {self.margin} leaves less than 16 pixels of the {w} × {h} crop")
+        if self.frames < 2 or (self.fps is not None and self.fps <= 0):
+            raise InputError(f"{self.frames} frames, {self.fps} frames a second: a film needs two frames and time")
+        for name, value, most in (
+            ("noise", self.noise or 0.0, 1.0),
+            ("flicker", self.flicker, 0.5),
+            ("vignetting", self.vignetting, 1.0),
+            ("crf", self.crf, 51),
+        ):
+            if not 0 <= value <= most:
+                raise InputError(f"{name} = {value:g}; give a value from 0 to {most:g}")
+        if self.container not in CONTAINERS:
+            raise InputError(f"container {self.container!r}; give one of {', '.join(CONTAINERS)}")
+
+    @property
+    def window(self) -> tuple[int, int, int, int]:
+        """The crop in effect: x0, y0, width, height."""
+        if self.crop is not None:
+            return self.crop
+        height, width = self.size
+        return (450, 0, 1080, 1080) if self.size == (1080, 1920) else (0, 0, width, height)
+
+    @property
+    def margin(self) -> int:
+        """The border in effect, pixels."""
+        if self.border is not None:
+            return self.border
+        return 8 if min(self.window[2:]) >= 256 else 0
+
+    @property
+    def pixel(self) -> float:
+        """Size of a camera pixel, image units."""
+        return EXTENT / (max(self.window[2:]) - 2 * self.margin)
+
+    def grid(self, rows: int | None = None, columns: int | None = None) -> Grid:
+        """Return the grid of cells that cover the film's field; 200 on the longer side by default."""
+        w, h = (length - 2 * self.margin for length in self.window[2:])
+        longest = min(200, max(w, h))
+        ny = rows or round(longest * h / max(w, h))
+        nx = columns or round(longest * w / max(w, h))
+        return Grid(ny, nx, EXTENT * h / max(w, h), EXTENT * w / max(w, h))
+
+    def count(self, case: Case) -> int:
+        """Return the number of frames of a film of ``case``."""
+        if self.fps is None:
+            return self.frames
+        return max(2, int(case.duration * self.fps + 1e-9) + 1)
+
+    def rate(self, case: Case) -> Fraction:
+        """Return the frame rate, 1/s."""
+        if self.fps is not None:
+            return Fraction(self.fps).limit_denominator(1001)
+        return (self.frames - 1) / Fraction(case.duration).limit_denominator(1000)
+
+    def times(self, case: Case) -> NDArray[np.float64]:
+        """Return the frame times, seconds."""
+        return np.arange(self.count(case)) / float(self.rate(case))
+
+
+def render_film(
+    case: Case, out_dir: str | Path, camera: Camera | None = None, progress: Progress | None = None
+) -> Path:
+    """Film ``case`` into ``out_dir/film.<container>`` with ``truth.json`` beside it; return the film's path.
+
+    The picture is 1 − u, times gain and vignetting, plus noise, rounded to 8 bits of limited-range
+    luma. Frames stream: memory holds a few pictures whatever the film's length.
+
+    Parameters
+    ----------
+    progress : called with (frames written, frames in all).
+    """
+    camera = camera or Camera()
+    folder = Path(out_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+    film = folder / f"film.{camera.container}"
+    try:
+        with atomic_path(film) as unfinished:
+            _encode(case, camera, unfinished, progress)
+    except av.error.FFmpegError as error:
+        raise StageError(f"the encoder could not write {film}: {error}") from None
+    with atomic_write(folder / "truth.json") as file:
+        file.write(json.dumps(describe_film(case, camera), indent=2, ensure_ascii=False).encode() + b"\n")
+    return film
+
+
+def describe_film(case: Case, camera: Camera) -> dict[str, Any]:
+    """Return the content of ``truth.json``."""
+    grid = camera.grid()
+    return {
+        **case.truth,
+        "frames": camera.count(case),
+        "frame_rate": float(camera.rate(case)),
+        "noise": _noise(case, camera),
+        "flicker": camera.flicker,
+        "vignetting": camera.vignetting,
+        "crf": camera.crf,
+        "camera_seed": camera.seed,
+        "size": list(camera.size),
+        "crop": list(camera.window),
+        "border": camera.margin,
+        "extent": [grid.height, grid.width],
+    }
+
+
+def _noise(case: Case, camera: Camera) -> float:
+    return case.noise if camera.noise is None else camera.noise
+
+
+def _encode(case: Case, camera: Camera, path: Path, progress: Progress | None) -> None:
+    height, width = camera.size
+    rate, total = camera.rate(case), camera.count(case)
+    with av.open(str(path), "w", format={"mkv": "matroska"}.get(camera.container, camera.container)) as container:
+        options = {"crf": str(camera.crf), "preset": camera.preset}
+        stream = container.add_stream("libx264", rate=rate, options=options)
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        context = stream.codec_context
+        context.time_base = 1 / rate
+        context.color_range = LIMITED
+        context.color_primaries = context.color_trc = context.colorspace = BT709
+        for index, luma in enumerate(_film(case, camera)):
+            frame = _wrap(luma)
+            frame.pts, frame.time_base = index, 1 / rate
+            container.mux(stream.encode(frame))
+            if progress is not None:
+                progress(index + 1, total)
+        container.mux(stream.encode())
+
+
+def _film(case: Case, camera: Camera) -> Iterator[NDArray[np.uint8]]:
+    """Yield each frame's limited-range luma, uint8, shape ``camera.size``."""
+    height, width = camera.size
+    x0, y0, w, h = camera.window
+    pixel = camera.pixel
+    x = pixel * (np.arange(width, dtype=np.float64) + (0.5 - x0 - w / 2))
+    y = pixel * (np.arange(height, dtype=np.float64) + (0.5 - y0 - h / 2))
+    # Noise and flicker have their own streams, so that changing one leaves the other as it was.
+    shake, dim = (np.random.default_rng(seed) for seed in np.random.SeedSequence(camera.seed).spawn(2))
+    noise, light = _noise(case, camera), _vignette(camera)
+    for u in sample_case(case, y, x, (pixel, pixel), camera.times(case), single=True):
+        picture: Picture = 1 - np.asarray(u, dtype=np.float32)
+        gain = 1 + camera.flicker * dim.standard_normal()
+        if light is not None:
+            picture *= light
+        if camera.flicker:
+            picture *= np.float32(gain)
+        if noise:
+            picture += np.float32(noise) * shake.standard_normal(picture.shape, dtype=np.float32)
+        np.clip(picture, 0, 1, out=picture)
+        yield (BLACK + 0.5 + (WHITE - BLACK) * picture).astype(np.uint8)
+
+
+def _vignette(camera: Camera) -> Picture | None:
+    """Return the share of light per pixel, 1 − vignetting·(r/r_corner)²."""
+    if not camera.vignetting:
+        return None
+    height, width = camera.size
+    y = (np.arange(height, dtype=np.float32) + 0.5) / height * 2 - 1
+    x = (np.arange(width, dtype=np.float32) + 0.5) / width * 2 - 1
+    squared = (y[:, None] * height) ** 2 + (x[None, :] * width) ** 2
+    return np.asarray(1 - camera.vignetting * squared / (height**2 + width**2), dtype=np.float32)
+
+
+def _wrap(luma: NDArray[np.uint8]) -> VideoFrame:
+    """Put luma into a yuv420p frame without colour."""
+    height, width = luma.shape
+    frame = VideoFrame(width, height, "yuv420p")
+    grey = np.full((height // 2, width // 2), 128, dtype=np.uint8)
+    for plane, values in zip(frame.planes, (luma, grey, grey), strict=True):
+        rows = np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, plane.line_size)
+        rows[:, : plane.width] = values
+    frame.color_range = LIMITED
+    frame.colorspace = BT709
+    return frame
+
+
+DEMO_CASE = make_case("C", background=0.1, drift=(0.25, -0.1), seed=7)
+DEMO_CAMERA = Camera(size=(480, 640), frames=241, noise=0.005, crf=20, seed=7)
+
+
+def render_demo(out_dir: str | Path, progress: Progress | None = None) -> Path:
+    """Film the recording of ``make demo``: law C, 640 × 480 pixels, 241 frames over 34 s, mild noise."""
+    return render_film(DEMO_CASE, out_dir, DEMO_CAMERA, progress)

@@ -1,0 +1,48 @@
+"""Turn the checks' numbers into the warnings that matter, each with what to do."""
+
+from __future__ import annotations
+
+from video2pde.recording.checks import Checks
+
+FEW_FRAMES = 50
+SATURATED = 0.005
+FLICKER = 0.005
+SHAKE = 0.1  # grid cells
+REPEATED = 0.01
+
+
+def collect_warnings(checks: Checks, frames: int, masked: bool) -> tuple[str, ...]:
+    """Return one line for each check that failed."""
+    found: list[str] = []
+    if frames < FEW_FRAMES:
+        found.append(f"only {frames} frames: a law needs more to be found and tested; {FEW_FRAMES} or more are advised")
+    saturation = checks.saturation
+    for name, share in (("black", saturation.black), ("white", saturation.white)):
+        if share > SATURATED:
+            found.append(
+                f"saturated pixels: {share:.1%} are at full {name}, {saturation.where}; "
+                "what happens there is not recorded, change the exposure or crop it away"
+            )
+    if checks.flicker.share > FLICKER:
+        found.append(
+            f"flicker: the background jumps by {checks.flicker.rms:.2g} (rms) from frame to frame, "
+            f"{checks.flicker.share:.1%} of the signal; use steady light or a fixed exposure"
+        )
+    if checks.shake.rms > max(SHAKE, 4 * checks.shake.uncertainty):
+        found.append(
+            f"camera shake: the picture jitters by {checks.shake.rms:.2g} grid cells (rms); "
+            "fix the camera or stabilise the film first"
+        )
+    repeats = checks.repeats
+    if repeats.count > REPEATED * frames:
+        found.append(
+            f"frozen or duplicated frames: {repeats.count} equal the one before, up to {repeats.longest} in a row, "
+            f"first at frame {repeats.first}; the camera dropped frames or nothing moves"
+        )
+    if checks.contact.since is not None and not masked:
+        found.append(
+            f"the signal touches the border ({', '.join(checks.contact.sides) or 'in places'}) "
+            f"from {checks.contact.since:.3g} s on, {checks.contact.share:.0%} of the edge at most; "
+            "crop wider, stop earlier or mask"
+        )
+    return tuple(found)

@@ -1,0 +1,118 @@
+"""The state of a training between two chunks, and its file: resuming gives what an undisturbed run gives."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+from video2pde.field import atomic_write, Field
+from video2pde.refinement.result import History
+from video2pde.refinement.training import Training
+from video2pde.terms.term import Term
+
+if TYPE_CHECKING:
+    from video2pde.settings import RefinementSettings
+
+Array = NDArray[np.float64]
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Hold all that a training needs to go on.
+
+    Parameters
+    ----------
+    training : weights, optimiser, running equations, and the step of the present phase.
+    joint : whether the second phase has begun.
+    rate_size, natural, start : sizes of the rate and of the coefficients, and the joint phase's first coefficients.
+    pretrain_trace : (m, 2), step and data error. joint_trace : (n, 3 + terms), step, errors, coefficients.
+    checks : (k, 3), step and held-out errors.
+    """
+
+    training: Training
+    joint: bool
+    rate_size: float
+    natural: Array
+    start: Array
+    pretrain_trace: Array
+    joint_trace: Array
+    checks: Array
+    seconds: float
+
+    @classmethod
+    def begin(cls, training: Training, terms: int) -> Checkpoint:
+        """Stand before the first step."""
+        ones, empty = np.ones(terms), np.zeros((0, 3 + terms))
+        return cls(training, False, 1.0, ones, ones, empty[:, :2], empty, empty[:, :3], 0.0)
+
+    def after(self, seconds: float) -> Checkpoint:
+        return replace(self, seconds=seconds)
+
+    def pretrained(self, training: Training, steps: Array, data: Array) -> Checkpoint:
+        rows = np.column_stack([steps, data])
+        return replace(self, training=training, pretrain_trace=np.concatenate([self.pretrain_trace, rows]))
+
+    def joined(self, training: Training, rate_size: float, natural: Array, start: Array) -> Checkpoint:
+        return replace(self, training=training, joint=True, rate_size=rate_size, natural=natural, start=start)
+
+    def trained(self, training: Training, steps: Array, rows: Array, check: tuple[float, float, float]) -> Checkpoint:
+        trace = np.concatenate([self.joint_trace, np.column_stack([steps, rows])])
+        return replace(self, training=training, joint_trace=trace, checks=np.concatenate([self.checks, [check]]))
+
+    def history(self) -> History:
+        """Give the traces by name."""
+        before, joint, checks = self.pretrain_trace, self.joint_trace, self.checks
+        return History(
+            before[:, 0], before[:, 1],
+            joint[:, 0], joint[:, 1], joint[:, 2], joint[:, 3:],
+            checks[:, 0], checks[:, 1], checks[:, 2],
+        )  # fmt: skip
+
+
+def fingerprint(
+    field: Field, terms: Sequence[Term], velocity: Array, start: Sequence[float] | None, settings: RefinementSettings
+) -> str:
+    """Digest everything that a training depends on, so that a checkpoint is never continued with other inputs."""
+    digest = hashlib.sha256(f"{FORMAT} {settings!r} {field.grid} {start}".encode())
+    digest.update("".join(f"{term.name}: {term.strong}; " for term in terms).encode())
+    mask = np.zeros(0, bool) if field.mask is None else field.mask
+    for array in (field.values, field.times, velocity, mask):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def save_checkpoint(path: Path, mark: str, state: Checkpoint) -> None:
+    """Write the state to an ``.npz`` file, whole or not at all."""
+    leaves: dict[str, Any] = {f"leaf_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state.training))}
+    rest: dict[str, Any] = {f.name: np.asarray(getattr(state, f.name)) for f in fields(state) if f.name != "training"}
+    with atomic_write(path) as file:
+        np.savez(file, mark=np.array(mark), **leaves, **rest)
+
+
+def load_checkpoint(path: Path, mark: str, fresh: Checkpoint) -> Checkpoint:
+    """Read a state; ``fresh`` gives its structure. A file of other data or settings is refused."""
+    template, structure = jax.tree.flatten(fresh.training)
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if str(stored["mark"]) != mark:
+                raise InputError(
+                    f"the checkpoint {path} belongs to other data, terms or settings; delete it or name another file"
+                )
+            leaves = [jnp.asarray(stored[f"leaf_{i}"]) for i in range(len(template))]
+            rest: dict[str, Any] = {f.name: stored[f.name] for f in fields(fresh) if f.name != "training"}
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is not a checkpoint of the refinement ({error}); delete it to start anew") from None
+    for name, kind in (("joint", bool), ("rate_size", float), ("seconds", float)):
+        rest[name] = kind(rest[name])
+    return Checkpoint(training=jax.tree.unflatten(structure, leaves), **rest)

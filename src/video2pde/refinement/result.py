@@ -1,0 +1,192 @@
+"""What the refinement found: coefficients, their spread over seeds, histories, and whether it converged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+PLATEAU = 0.01
+"""Relative change of a coefficient, late in the joint phase, up to which it counts as settled."""
+OVERFIT = 1.25
+"""Ratio of held-out to trained error from which the network has learnt points instead of the field."""
+UNEXPLAINED = 0.5
+"""Share of the rate of change that may stay unexplained on held-out points."""
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Follow one training; errors are root mean squares, the data's over the field's spread, the residual's over
+    the rate of change.
+
+    Parameters
+    ----------
+    pretrain_steps, pretrain_data : (m,), steps of the pretraining and the data error there.
+    steps, data, residual : (n,), steps of the joint phase and the errors on the trained points.
+    coefficients : (n, terms), in the recording's units.
+    checked : (k,), joint steps at which the held-out points were looked at.
+    held_out_data, held_out_residual : (k,), the errors there.
+    """
+
+    pretrain_steps: Array
+    pretrain_data: Array
+    steps: Array
+    data: Array
+    residual: Array
+    coefficients: Array
+    checked: Array
+    held_out_data: Array
+    held_out_residual: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SeedRun:
+    """Hold one seed's training.
+
+    Parameters
+    ----------
+    coefficients : (terms,), in the recording's units.
+    data_error, residual : errors on held-out points, as in :class:`History`.
+    converged, reason : the verdict and what it rests on.
+    steps : (pretraining, joint) steps done.
+    seconds : time taken, over all sittings of a resumed run.
+    interrupted : whether the user stopped it; the coefficients are then the best so far.
+    """
+
+    seed: int
+    coefficients: Array
+    history: History
+    data_error: float
+    residual: float
+    converged: bool
+    reason: str
+    steps: tuple[int, int]
+    seconds: float
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """Hold the refined coefficients of one library.
+
+    Parameters
+    ----------
+    terms : names of the intrinsic terms; the drift has coefficient 1.
+    coefficients : mean over the seeds, by term.
+    spread : standard deviation over the seeds, by term; None for one seed.
+    start : the coefficients that the refinement was given, by term; None where it had none.
+    data_error, residual : held-out errors, mean over the seeds; see :class:`SeedRun`.
+    warnings : what to bear in mind when reading the numbers.
+    """
+
+    terms: tuple[str, ...]
+    coefficients: dict[str, float]
+    spread: dict[str, float] | None
+    start: dict[str, float] | None
+    data_error: float
+    residual: float
+    converged: bool
+    reason: str
+    interrupted: bool
+    steps: tuple[int, int]
+    seconds: float
+    device: str
+    runs: tuple[SeedRun, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def summarise(
+    terms: tuple[str, ...],
+    runs: tuple[SeedRun, ...],
+    start: tuple[float, ...] | None,
+    device: str,
+    warnings: tuple[str, ...],
+) -> Refinement:
+    """Bring the seeds together: mean, spread, and converged only if every seed is."""
+    values = np.stack([run.coefficients for run in runs])
+    failed = [run for run in runs if not run.converged]
+    reason = "; ".join(f"seed {run.seed}: {run.reason}" for run in failed) if failed else runs[-1].reason
+    return Refinement(
+        terms,
+        dict(zip(terms, values.mean(axis=0).tolist(), strict=True)),
+        dict(zip(terms, values.std(axis=0, ddof=1).tolist(), strict=True)) if len(runs) > 1 else None,
+        None if start is None else dict(zip(terms, start, strict=True)),
+        float(np.mean([run.data_error for run in runs])),
+        float(np.mean([run.residual for run in runs])),
+        not failed,
+        reason,
+        any(run.interrupted for run in runs),
+        runs[0].steps,
+        sum(run.seconds for run in runs),
+        device,
+        runs,
+        warnings,
+    )
+
+
+def judge_convergence(history: History, scales: Array, joint_steps: int) -> tuple[bool, str]:
+    """Say whether the coefficients have settled and the held-out points bear them out.
+
+    The data error alone says nothing: it is smallest where the diffusion is wrong. A coefficient must stay
+    within PLATEAU between seven to eight tenths and the last tenth of the joint phase (relative to itself, or
+    to a tenth of ``scales``, the size at which it would carry the whole rate of change, if that is more).
+    """
+    share = history.steps / joint_steps
+    early, late = (share > 0.7) & (share <= 0.8), share > 0.9
+    if not early.any() or not late.any():
+        return False, f"stopped after {int(history.steps.max(initial=0))} of {joint_steps} joint steps"
+    before, after = history.coefficients[early].mean(axis=0), history.coefficients[late].mean(axis=0)
+    moved = np.abs(after - before) / np.maximum(np.abs(after), 0.1 * scales)
+    if not np.isfinite(moved).all():
+        return False, "the training diverged; lower refinement.joint_rate"
+    if moved.max() > PLATEAU:
+        return False, (
+            f"a coefficient still moved by {moved.max():.1%} over the last fifth (limit {PLATEAU:.0%}); "
+            "raise refinement.joint_steps"
+        )
+    last = history.steps > history.steps[-1] - 0.1 * joint_steps
+    ratio = history.held_out_data[-1] / np.sqrt(np.mean(history.data[last] ** 2))
+    if ratio > OVERFIT:
+        return False, f"the data error is {ratio:.2f} times larger on held-out points; lower refinement.width"
+    if history.held_out_residual[-1] > UNEXPLAINED:
+        return (
+            False,
+            f"{history.held_out_residual[-1]:.0%} of the rate of change is left unexplained on held-out points",
+        )
+    return True, (
+        f"coefficients moved by {moved.max():.2%} over the last fifth; held-out residual "
+        f"{history.held_out_residual[-1]:.2%}, data error {history.held_out_data[-1]:.2%}"
+    )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Compare one refined coefficient with a calibrated interval; ``distance`` is in half-widths from its middle."""
+
+    term: str
+    value: float
+    low: float
+    high: float
+    inside: bool
+    distance: float
+
+
+def check_agreement(refinement: Refinement, intervals: Mapping[str, tuple[float, float]]) -> tuple[Agreement, ...]:
+    """Compare the refined coefficients with (low, high) intervals of a calibration, term by term.
+
+    A coefficient is inside if the interval, widened by twice the spread over seeds, holds it.
+    """
+    rows = []
+    for term, value in refinement.coefficients.items():
+        if term not in intervals:
+            continue
+        low, high = intervals[term]
+        slack = 0.0 if refinement.spread is None else 2.0 * refinement.spread[term]
+        half = max(0.5 * (high - low), 1e-300)
+        distance = abs(value - 0.5 * (low + high)) / half
+        rows.append(Agreement(term, value, low, high, low - slack <= value <= high + slack, distance))
+    return tuple(rows)

@@ -1,0 +1,74 @@
+"""Tables of structure discovery: rows of plain values, ready for CSV, JSON or the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from video2pde.discovery import Identifiability
+
+Row = dict[str, Any]
+
+
+def tabulate_conditioning(found: Identifiability, libraries: Sequence[str] | None = None) -> list[Row]:
+    """List, by library, the condition number, the active terms, what the fit explains, and the verdict."""
+    return [
+        {
+            "library": name,
+            "terms": ", ".join(found.libraries[name].terms),
+            "condition": found.libraries[name].condition,
+            "active": ", ".join(found.libraries[name].fit.active),
+            "explained": found.libraries[name].fit.explained,
+            "robust": ", ".join(found.libraries[name].robust),
+            "inseparable": "; ".join(" / ".join(pair) for pair in found.libraries[name].inseparable),
+            "contender": found.libraries[name].contender,
+            "verdict": found.libraries[name].verdict,
+        }
+        for name in (found.libraries if libraries is None else libraries)
+    ]
+
+
+def tabulate_stability(found: Identifiability, libraries: Sequence[str] | None = None) -> list[Row]:
+    """List, by library and term, selection frequency, mean and standard deviation over random centres.
+
+    ``mean`` and ``std`` are None where a term was never (or only once) selected.
+    """
+    rows: list[Row] = []
+    for name in found.libraries if libraries is None else libraries:
+        stability = found.libraries[name].stability
+        rows.extend(
+            {
+                "library": name,
+                "term": term,
+                "frequency": stability.frequency[term],
+                "mean": _number(stability.mean[term]),
+                "std": _number(stability.std[term]),
+                "runs": stability.runs,
+            }
+            for term in found.libraries[name].names
+        )
+    return rows
+
+
+def tabulate_coefficients(found: Identifiability, libraries: Sequence[str] | None = None) -> list[Row]:
+    """List, by library and term, the coefficient of the sparse fit, its standard error and its shares."""
+    rows: list[Row] = []
+    for name in found.libraries if libraries is None else libraries:
+        fit = found.libraries[name].fit
+        rows.extend(
+            {
+                "library": name,
+                "term": term,
+                "coefficient": fit.coefficients[term],
+                "standard_error": fit.errors[term],
+                "share": fit.shares[term],
+                "unique_share": found.libraries[name].unique_shares[term],
+                "active": term in fit.active,
+            }
+            for term in fit.names
+        )
+    return rows
+
+
+def _number(value: float) -> float | None:
+    return value if value == value else None

@@ -1,0 +1,48 @@
+"""Numbers for people: a true minus sign, powers of ten as powers, digits that the interval supports."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def format_number(value: float | int | None, spec: str = ".4g") -> str:
+    """Write a number by a Python format; a missing or undefined one becomes a dash."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = format(value, spec if not isinstance(value, int) or spec[-1:] in "dn,%" else "d")
+    powered = re.sub(r"e([+-])0*(\d+)", _power, text)
+    return re.sub(r"(^|[^0-9A-Za-z])-", r"\1−", powered)
+
+
+def format_estimate(value: float, low: float | None, high: float | None, spec: str = ".4g") -> tuple[str, str]:
+    """Write a value and its interval with two digits of the interval's half-width.
+
+    Returns the value and ``[low, high]``, the latter empty where there is no interval.
+    """
+    if low is None or high is None or not all(map(math.isfinite, (value, low, high))) or high <= low:
+        shown = "" if low is None or high is None else f"[{format_number(low, spec)}, {format_number(high, spec)}]"
+        return format_number(value, spec), shown
+    largest = max(abs(value), abs(low), abs(high))
+    decimals = 1 - math.floor(math.log10((high - low) / 2))
+    if largest < 1e-3 or largest >= 1e6:
+        exponent = math.floor(math.log10(largest))
+        digits = max(0, decimals + exponent)
+        value, low, high = (number / 10.0**exponent for number in (value, low, high))
+        tail = "×10" + str(exponent).translate(_SUPERSCRIPTS)
+        fixed = f".{digits}f"
+        return (
+            format_number(value, fixed) + tail,
+            f"[{format_number(low, fixed)}, {format_number(high, fixed)}]{tail}",
+        )
+    fixed = f".{max(0, decimals)}f"
+    return format_number(value, fixed), f"[{format_number(low, fixed)}, {format_number(high, fixed)}]"
+
+
+def _power(match: re.Match[str]) -> str:
+    sign = "-" if match[1] == "-" else ""
+    return "×10" + f"{sign}{match[2]}".translate(_SUPERSCRIPTS)

@@ -1,0 +1,112 @@
+"""One look for every figure: fonts, lines, and a colour for each term and each library, defined here only.
+
+The colours are Okabe and Ito's palette, which people with any colour vision can tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+
+from video2pde.terms import CATALOGUE
+from video2pde.terms.words import describe
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
+    "#1a1a1a", "#e69f00", "#56b4e9", "#009e73", "#d8c700", "#0072b2", "#d55e00", "#cc79a7",
+)  # fmt: skip
+GREY, LIGHT = "#7f7f7f", "#d9d9d9"
+EXTRA = (GREY, "#8c564b", "#17becf", "#6a3d9a", "#b2df8a")
+"""Colours of terms and libraries of the user's own, in turn."""
+
+MEASURED, MODEL, UNCERTAINTY = BLACK, RED, SKY
+"""What was measured, what a model says, and how sure it is."""
+DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
+"""Colour maps: of signed quantities (correlations, errors), of u itself."""
+
+_TERMS: Mapping[str, str] = {
+    "constant": GREY,
+    "u": ORANGE,
+    "u_squared": YELLOW,
+    "u_cubed": "#8c564b",
+    "grad_squared": RED,
+    "u_grad_squared": PURPLE,
+    "laplacian": BLUE,
+    "porous": GREEN,
+    "porous_squared": "#66c2a5",
+    "u_laplacian": "#6a3d9a",
+    "biharmonic": "#17becf",
+    "dx": "#999933",
+    "dy": "#882255",
+    "dxx": "#332288",
+    "dyy": "#88ccee",
+    "drift_x": SKY,
+    "drift_y": BLACK,
+    "drift": SKY,
+}
+_LIBRARIES: Mapping[str, str] = {
+    "A": SKY,
+    "B": ORANGE,
+    "C": RED,
+    "C-alt": PURPLE,
+    "C-both": YELLOW,
+    "Full": BLACK,
+    "R": GREEN,
+    "P": BLUE,
+}
+_STYLE: Mapping[str, Any] = {
+    "figure.dpi": 110,
+    "savefig.dpi": 200,
+    "savefig.bbox": "tight",
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "font.family": "DejaVu Sans",
+    "mathtext.fontset": "dejavusans",
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "grid.color": LIGHT,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "pdf.fonttype": 42,
+    "image.origin": "upper",
+}
+
+
+@contextmanager
+def apply() -> Iterator[None]:
+    """Draw in the project's style inside a ``with`` block; nothing outside it changes."""
+    with mpl.rc_context(dict(_STYLE)):
+        yield
+
+
+def term_colour(name: str) -> str:
+    """Give a term's colour; a user's own term gets one that depends on its name alone."""
+    return _TERMS.get(name) or EXTRA[sum(map(ord, name)) % len(EXTRA)]
+
+
+def library_colour(name: str) -> str:
+    """Give a library's colour; a user's own library gets one that depends on its name alone."""
+    return _LIBRARIES.get(name) or EXTRA[sum(map(ord, name)) % len(EXTRA)]
+
+
+def term_label(name: str) -> str:
+    """Give a term as matplotlib can typeset it; a user's own term by its name."""
+    if name == "drift":
+        return r"$-\mathbf{v}\cdot\nabla u$"
+    if name not in CATALOGUE:
+        return name.replace("_", " ")
+    # matplotlib's mathtext knows no \left( and no \cdot\left
+    latex = describe(CATALOGUE[name]).latex.replace(r"\left|", "|").replace(r"\right|", "|")
+    bare = latex.replace(r"\left", "").replace(r"\right", "")
+    return f"${bare}$"

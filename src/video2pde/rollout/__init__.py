@@ -1,0 +1,1 @@
+"""Rollouts: integrate a law over a window, measure how far it is from the recording."""

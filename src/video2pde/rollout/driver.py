@@ -1,0 +1,138 @@
+"""Time stepping of a rollout: the loop that is written once and compiled with every kernel.
+
+``kernels.py`` pastes the source of :func:`pad`, :func:`step` and :func:`advance` behind the generated
+``stage`` and ``bound`` of a set of terms and compiles the whole with numba. The functions here are plain
+Python; ``stage``, ``bound`` and ``RADIUS`` are those of the generated module.
+
+The scheme is the strong-stability-preserving Runge–Kutta method of third order (Shu and Osher): stable
+along the imaginary axis up to 1.73, so that pure drift neither grows nor needs numerical diffusion, and
+along the negative real axis up to 2.51.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+RADIUS = 2
+ADVECTION = 1.0
+OK, BLOWN_UP, TOO_MANY_SUBSTEPS, CLIPPED = 0, 1, 2, 3
+RECHECK = 4
+"""Substeps after which the stability bound is taken again."""
+
+
+def stage(*_: Any) -> float:
+    """Stand for the generated pass: out = keep·base + (1 − keep)·(w + h·F(w)), clipped; give Σ|clipped|."""
+    raise NotImplementedError("generated for each set of terms")
+
+
+def bound(*_: Any) -> float:
+    """Stand for the generated bound on the spectral radius of the linearised operator, over the method's limits."""
+    raise NotImplementedError("generated for each set of terms")
+
+
+def pad(w: Any, periodic: bool) -> None:
+    """Fill the margin of a padded frame: mirrored at the edges (no flux), or wrapped around."""
+    ny = w.shape[0] - 2 * RADIUS
+    nx = w.shape[1] - 2 * RADIUS
+    for k in range(RADIUS):
+        left = RADIUS + nx - 1 - k if periodic else RADIUS + k
+        right = RADIUS + k if periodic else RADIUS + nx - 1 - k
+        for j in range(RADIUS, RADIUS + ny):
+            w[j, RADIUS - 1 - k] = w[j, left]
+            w[j, RADIUS + nx + k] = w[j, right]
+    for k in range(RADIUS):
+        top = RADIUS + ny - 1 - k if periodic else RADIUS + k
+        bottom = RADIUS + k if periodic else RADIUS + ny - 1 - k
+        w[RADIUS - 1 - k, :] = w[top, :]
+        w[RADIUS + ny + k, :] = w[bottom, :]
+
+
+def step(
+    u: Any, a: Any, b: Any, c: Any, drift: Any, slope: Any, t: float, h: float, g: Any, clip: Any, periodic: bool
+) -> float:
+    """Advance u by one substep h; the result stands in ``a``. Return the sum of what was clipped.
+
+    u, a, b: padded frames. c: coefficients. drift, slope: velocity at the start of the frame interval and
+    its rate of change. g: 1/Δx, 1/Δy. clip: lower and upper limit.
+    """
+    lost = 0.0
+    for n in range(3):
+        w = u if n == 0 else (a if n == 1 else b)
+        out = b if n == 1 else a
+        keep = 0.0 if n == 0 else (0.75 if n == 1 else 1.0 / 3.0)
+        s = t + (0.0 if n == 0 else (h if n == 1 else 0.5 * h))
+        low, high = (clip[0], clip[1]) if n == 2 else (clip[2], clip[3])
+        lost = stage(w, u, out, c, drift[0] + s * slope[0], drift[1] + s * slope[1], g[0], g[1], h, keep, low, high)
+        pad(out, periodic)
+    return lost
+
+
+def advance(
+    starts: Any,
+    restart: bool,
+    out: Any,
+    keep: Any,
+    buffers: Any,
+    times: Any,
+    velocity: Any,
+    c: Any,
+    g: Any,
+    clip: Any,
+    allowed: float,
+    periodic: bool,
+    safety: float,
+    max_substeps: int,
+) -> Any:
+    """Roll out over all frame intervals; return (status, frame, substeps, clipped amount).
+
+    starts (s, y, x): the initial frame, or with ``restart`` the observed frame that starts each interval.
+    out (o, y, x), keep (t,): frame k goes to out[keep[k]] where keep[k] ≥ 0. buffers (3, y, x), padded; the
+    last state is left in buffers[0]. clip: the limits of a result, and those of an intermediate stage.
+    allowed: the sum of what clipping may take since the last start. substeps (t − 1,): used per interval.
+    """
+    u, a, b = buffers[0], buffers[1], buffers[2]
+    ny = u.shape[0] - 2 * RADIUS
+    nx = u.shape[1] - 2 * RADIUS
+    substeps = np.zeros(times.shape[0] - 1, np.int64)
+    rate, age, lost, worst, status = 0.0, RECHECK, 0.0, 0.0, OK
+    if keep[0] >= 0:
+        out[keep[0]] = starts[0]
+    for k in range(times.shape[0] - 1):
+        if restart or k == 0:
+            u[RADIUS : RADIUS + ny, RADIUS : RADIUS + nx] = starts[k]
+            pad(u, periodic)
+            age, lost = RECHECK, 0.0
+        interval = times[k + 1] - times[k]
+        drift = (velocity[k, 0], velocity[k, 1])
+        slope = ((velocity[k + 1, 0] - drift[0]) / interval, (velocity[k + 1, 1] - drift[1]) / interval)
+        fastest_x = max(abs(velocity[k, 0]), abs(velocity[k + 1, 0]))
+        fastest_y = max(abs(velocity[k, 1]), abs(velocity[k + 1, 1]))
+        t, left = 0.0, 1
+        while left > 0 and status == OK:
+            if age >= RECHECK:
+                rate, age = bound(u, c, g[0], g[1]), 0
+            wanted = (interval - t) * (rate + ADVECTION * (fastest_x * g[0] + fastest_y * g[1])) / safety
+            # written so that a NaN counts as too much
+            if not wanted <= max_substeps - substeps[k]:
+                status = TOO_MANY_SUBSTEPS
+                break
+            left = max(1, math.ceil(wanted))
+            h = (interval - t) / left
+            lost += step(u, a, b, c, drift, slope, t, h, g, clip, periodic)
+            u, a = a, u
+            t += h
+            age += 1
+            left -= 1
+            substeps[k] += 1
+            if not lost <= allowed:
+                status = CLIPPED if np.isfinite(lost) else BLOWN_UP
+        worst = max(worst, lost)
+        if status != OK:
+            return status, k + 1, substeps, worst
+        if keep[k + 1] >= 0:
+            out[keep[k + 1]] = u[RADIUS : RADIUS + ny, RADIUS : RADIUS + nx]
+    buffers[0, :, :] = u
+    return status, -1, substeps, worst

@@ -1,0 +1,223 @@
+"""The same rollout through JAX: for a GPU, and as a second implementation to compare with.
+
+Discretisation, Runge–Kutta method, choice of substeps and failure rules are those of ``kernels.py`` and
+``driver.py``; tests hold the two together. Simulations of one structure run as one vectorised call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from video2pde.field import Grid
+from video2pde.rollout import driver
+from video2pde.rollout.kernels import IMAGINARY_LIMIT, stability_limit, Structure, symbol_peak
+from video2pde.settings import RolloutSettings
+from video2pde.terms import Part, Term
+from video2pde.terms.parse import U
+from video2pde.terms.stencil import radius, stencil
+from video2pde.terms.term import compile_expression, jet_symbol, Order
+
+if TYPE_CHECKING:
+    from video2pde.rollout.simulate import Task
+
+Outcome = tuple[NDArray[Any], int, int, NDArray[np.int64], float]
+
+
+class _Limits(NamedTuple):
+    """Hold what bounds one simulation."""
+
+    low: jax.Array
+    high: jax.Array
+    stage_low: jax.Array
+    stage_high: jax.Array
+    allowed: jax.Array
+
+
+class _State(NamedTuple):
+    """Carry a simulation from substep to substep."""
+
+    u: jax.Array
+    t: jax.Array
+    left: jax.Array
+    rate: jax.Array
+    age: jax.Array
+    used: jax.Array
+    lost: jax.Array
+    status: jax.Array
+
+
+def advance_with_jax(
+    tasks: Sequence[Task], grid: Grid, settings: RolloutSettings, accuracy: int, stored: np.dtype[Any]
+) -> list[Outcome]:
+    """Run simulations grouped by structure; give frames, status, failed frame, substeps and clipped amount."""
+    groups: dict[Any, list[int]] = {}
+    for n, task in enumerate(tasks):
+        groups.setdefault((task.model.terms, task.restart, task.keep.tobytes()), []).append(n)
+    outcomes: dict[int, Outcome] = {}
+    with jax.enable_x64(settings.precision == "float64"):
+        for (terms, restart, _), members in groups.items():
+            run = _compile(
+                Structure(terms, accuracy, settings.precision),
+                settings.boundary == "periodic",
+                restart,
+                settings.safety,
+                settings.max_substeps,
+            )
+            chosen = [tasks[n] for n in members]
+            frames, status, failed, substeps, lost = run(
+                np.stack([task.starts for task in chosen]),
+                np.stack([task.times for task in chosen]),
+                np.stack([task.velocity for task in chosen]),
+                np.array([task.model.coefficients for task in chosen]).reshape(len(chosen), len(terms)),
+                np.array([(*task.limits, task.allowed) for task in chosen]),
+                np.array([1.0 / grid.dx, 1.0 / grid.dy]),
+            )
+            for i, n in enumerate(members):
+                kept = np.flatnonzero(tasks[n].keep >= 0)
+                values = np.empty((len(kept), *grid.shape), stored)
+                values[tasks[n].keep[kept]] = np.asarray(frames[i])[kept]
+                counts = np.asarray(substeps[i], np.int64)
+                outcomes[n] = (values, int(status[i]), int(failed[i]), counts, float(lost[i]))
+    return [outcomes[n] for n in range(len(tasks))]
+
+
+def _differ(padded: jax.Array, reach: int, order: Order, g: jax.Array, accuracy: int) -> jax.Array:
+    """Apply the central difference of D^order to a frame with a margin of ``reach``."""
+    ny, nx = padded.shape[0] - 2 * reach, padded.shape[1] - 2 * reach
+    total = jnp.zeros((ny, nx), padded.dtype)
+    for (j, i), weight in stencil(order, 1.0, 1.0, accuracy).items():
+        total = total + weight * padded[reach + j : reach + j + ny, reach + i : reach + i + nx]
+    return total * g[0] ** order[0] * g[1] ** order[1]
+
+
+def _apply_part(part: Part, padded: jax.Array, reach: int, g: jax.Array, accuracy: int) -> jax.Array:
+    if not part.uses_gradient:
+        density = compile_expression(part.density, (U,), "jax")(padded) + 0 * padded
+        return _differ(density, reach, part.derivative, g, accuracy)
+    orders = Term("", (part,)).jets
+    jets = [_differ(padded, reach, order, g, accuracy) for order in orders]
+    value: jax.Array = compile_expression(part.strong, tuple(jet_symbol(order) for order in orders), "jax")(*jets)
+    return value
+
+
+def _build_bound(terms: tuple[Term, ...], accuracy: int, reach: int) -> Callable[..., jax.Array]:
+    """Build the stability estimate of ``kernels.py`` from the same symbolic derivatives."""
+    orders = tuple(sorted({order for term in terms for order in term.jets}, key=lambda o: (sum(o), o)))
+    names = tuple(sympy.Symbol(f"c{n}") for n in range(len(terms)))
+    tendency = sympy.Add(*(c * term.strong for c, term in zip(names, terms, strict=True)))
+    arguments = (*names, *(jet_symbol(order) for order in orders))
+    slopes = [compile_expression(sympy.diff(tendency, jet_symbol(order)), arguments, "jax") for order in orders]
+
+    def bound(padded: jax.Array, c: jax.Array, g: jax.Array) -> jax.Array:
+        jets = [_differ(padded, reach, order, g, accuracy) for order in orders]
+        total = jnp.zeros((), padded.dtype)
+        for order, slope in zip(orders, slopes, strict=True):
+            weight = symbol_peak(order, accuracy) / stability_limit(order) * g[0] ** order[0] * g[1] ** order[1]
+            total = total + weight * jnp.abs(slope(*c, *jets))
+        return jnp.max(total)
+
+    return bound
+
+
+@lru_cache(maxsize=64)
+def _compile(
+    structure: Structure, periodic: bool, restart: bool, safety: float, max_substeps: int
+) -> Callable[..., Any]:
+    """Build the vectorised, compiled rollout of one structure."""
+    terms, accuracy, real = structure.terms, structure.accuracy, jnp.dtype(structure.precision)
+    reach = max([1, accuracy // 2, *(radius(term, accuracy) for term in terms)])
+    bound = _build_bound(terms, accuracy, reach)
+    advection = symbol_peak((1, 0), accuracy) / IMAGINARY_LIMIT
+
+    def pad(u: jax.Array) -> jax.Array:
+        return jnp.pad(u, reach, mode="wrap" if periodic else "symmetric")
+
+    def tendency(u: jax.Array, c: jax.Array, v: jax.Array, g: jax.Array) -> jax.Array:
+        padded = pad(u)
+        total = -v[0] * _differ(padded, reach, (1, 0), g, accuracy) - v[1] * _differ(padded, reach, (0, 1), g, accuracy)
+        for n, term in enumerate(terms):
+            total = total + c[n] * sum(_apply_part(part, padded, reach, g, accuracy) for part in term.parts)
+        return total
+
+    def step(
+        u: jax.Array,
+        t: jax.Array,
+        h: jax.Array,
+        v: jax.Array,
+        slope: jax.Array,
+        c: jax.Array,
+        g: jax.Array,
+        limits: _Limits,
+    ) -> tuple[jax.Array, jax.Array]:
+        def clip(x: jax.Array) -> jax.Array:
+            return jnp.clip(x, limits.stage_low, limits.stage_high)
+
+        a = clip(u + h * tendency(u, c, v + t * slope, g))
+        b = clip(0.75 * u + 0.25 * (a + h * tendency(a, c, v + (t + h) * slope, g)))
+        value = u / 3 + 2 / 3 * (b + h * tendency(b, c, v + (t + 0.5 * h) * slope, g))
+        kept = jnp.clip(value, limits.low, limits.high)
+        return kept, jnp.sum(jnp.abs(value - kept))
+
+    def substep(
+        state: _State, interval: jax.Array, v: jax.Array, slope: jax.Array, c: jax.Array, g: jax.Array, limits: _Limits
+    ) -> _State:
+        due = state.age >= driver.RECHECK
+        rate = jax.lax.cond(due, lambda: bound(pad(state.u), c, g), lambda: state.rate)
+        age = jnp.where(due, 0, state.age).astype(jnp.int32)
+        fastest = jnp.maximum(jnp.abs(v), jnp.abs(v + interval * slope))
+        wanted = (interval - state.t) * (rate + advection * jnp.sum(fastest * g)) / safety
+        possible = wanted <= max_substeps - state.used
+        left = jnp.where(possible, jnp.maximum(1, jnp.ceil(wanted)), 1).astype(jnp.int32)
+        h = (interval - state.t) / left
+        u, removed = step(state.u, state.t, h, v, slope, c, g, limits)
+        lost = state.lost + removed
+        broken = jnp.where(jnp.isfinite(lost), driver.CLIPPED, driver.BLOWN_UP)
+        status = jnp.where(
+            possible, jnp.where(lost <= limits.allowed, driver.OK, broken), driver.TOO_MANY_SUBSTEPS
+        ).astype(jnp.int32)
+        return _State(u, state.t + h, left - 1, rate, age + 1, state.used + possible, lost, status)
+
+    def simulate(
+        starts: jax.Array, times: jax.Array, velocity: jax.Array, c: jax.Array, limits: jax.Array, g: jax.Array
+    ) -> tuple[Any, ...]:
+        bounds = _Limits(*limits)
+        zero = jnp.zeros((), real)
+
+        def next_frame(carry: tuple[_State, jax.Array], k: jax.Array) -> tuple[tuple[_State, jax.Array], Any]:
+            state, failed = carry
+            if restart:
+                state = state._replace(u=starts[k], age=jnp.int32(driver.RECHECK), lost=zero)
+            interval = times[k + 1] - times[k]
+            v = velocity[k]
+            slope = (velocity[k + 1] - v) / interval
+            state = state._replace(t=zero, left=jnp.int32(1), used=jnp.int32(0))
+            state = jax.lax.while_loop(
+                lambda s: (s.left > 0) & (s.status == driver.OK),
+                lambda s: substep(s, interval, v, slope, c, g, bounds),
+                state,
+            )
+            failed = jnp.where((failed < 0) & (state.status != driver.OK), k + 1, failed).astype(jnp.int32)
+            return (state, failed), (state.u, state.used, state.lost)
+
+        status = jnp.int32(driver.OK)
+        first = _State(starts[0], zero, jnp.int32(1), zero, jnp.int32(driver.RECHECK), jnp.int32(0), zero, status)
+        (last, failed), (frames, used, lost) = jax.lax.scan(
+            next_frame, (first, jnp.int32(-1)), jnp.arange(times.shape[0] - 1)
+        )
+        frames = jnp.concatenate([starts[:1], frames])
+        return frames, last.status, failed, used, jnp.max(lost, initial=0.0)
+
+    mapped = jax.jit(jax.vmap(simulate, in_axes=(0, 0, 0, 0, 0, None)))
+
+    def run(*arguments: Any) -> Any:
+        return mapped(*(jnp.asarray(argument, real) for argument in arguments))
+
+    return run

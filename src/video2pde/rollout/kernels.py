@@ -1,0 +1,353 @@
+"""Compiled kernels, generated from the definitions of the terms.
+
+For one set of terms, one order of accuracy and one number type a Python module is written, stored in the
+user's cache folder and compiled by numba, once: coefficients, drift, pitch and step are arguments. The
+module holds ``stage`` (one fused pass over the picture), ``bound`` (the stability estimate) and the time
+loop of ``driver.py``. Discretisation follows ``terms.stencil``: a part D^α f(u) is differenced as it
+stands, a part whose density holds gradients is expanded and evaluated from central differences of u.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+from sympy.printing.pycode import PythonCodePrinter
+
+from video2pde.errors import StageError
+from video2pde.rollout import driver
+from video2pde.terms import Part, Term
+from video2pde.terms.parse import FUNCTIONS, U
+from video2pde.terms.stencil import central_weights, stencil
+from video2pde.terms.term import jet_symbol, Order
+
+REAL_LIMIT, IMAGINARY_LIMIT = 2.51, 1.73
+"""How far the stability region of the third-order Runge–Kutta method reaches along each axis."""
+
+Offset = tuple[int, int]
+"""Row and column of a neighbour, counted from the pixel."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Name what a kernel is compiled for: everything that is not an argument at run time."""
+
+    terms: tuple[Term, ...]
+    accuracy: int = 4
+    precision: str = "float64"
+
+
+class _Printer(PythonCodePrinter):  # type: ignore[misc]
+    """Print expressions so that every number has the kernel's type and powers are products."""
+
+    def _print_Integer(self, expr: Any) -> str:
+        return f"real({int(expr)})"
+
+    def _print_Rational(self, expr: Any) -> str:
+        return f"real({int(expr.p)} / {int(expr.q)})"
+
+    def _print_Float(self, expr: Any) -> str:
+        return f"real({float(expr)!r})"
+
+    def _print_Pow(self, expr: Any, **_: Any) -> str:
+        base, exponent = f"({self._print(expr.base)})", expr.exp
+        if exponent.is_Integer:
+            product = "*".join([base] * abs(int(exponent)))
+            return f"({product})" if exponent > 0 else f"(real(1)/({product}))"
+        if exponent.is_Rational and exponent.q == 2:
+            root = f"math.sqrt{base}"
+            product = "*".join([root] * abs(int(exponent.p)))
+            return f"({product})" if exponent > 0 else f"(real(1)/({product}))"
+        return f"math.exp({self._print(exponent)}*math.log{base})"
+
+
+def _print(expression: sympy.Expr) -> str:
+    """Turn an expression into source, after checking that only whitelisted names and functions occur."""
+    functions = {type(f) for f in expression.atoms(sympy.Function)}
+    strange = functions - {function for function in FUNCTIONS.values() if isinstance(function, type)}
+    names = {str(s) for s in expression.free_symbols}
+    if strange or not all(name.isidentifier() and "__" not in name for name in names):
+        raise StageError(f"the expression {expression} holds something that no density may hold")
+    return str(_Printer({"fully_qualified_modules": True}).doprint(expression))
+
+
+class _Source:
+    """Collect the lines of a pass over the picture: neighbours, differences, values."""
+
+    def __init__(self, accuracy: int) -> None:
+        self.accuracy = accuracy
+        self.neighbours: dict[Offset, str] = {}
+        self.lines: list[str] = []
+        self._differences: dict[tuple[Order, sympy.Expr], str] = {}
+
+    @property
+    def radius(self) -> int:
+        return max((max(abs(j), abs(i)) for j, i in self.neighbours), default=0)
+
+    def neighbour(self, offset: Offset) -> str:
+        """Name the value of u at an offset; its row is sliced outside the inner loop."""
+        name = "n" + "".join(f"{'m' if k < 0 else 'p'}{abs(k)}" for k in offset)
+        self.neighbours[offset] = name
+        return f"{name}[i]"
+
+    def difference(self, order: Order, density: sympy.Expr = U) -> str:
+        """Name D^order f(u), and write the lines that compute it."""
+        key = (order, density)
+        if key not in self._differences:
+            name = f"d{len(self._differences)}"
+            self._differences[key] = name
+            self.lines.append(f"{name} = {self._weigh(order, density)}")
+        return self._differences[key]
+
+    def _weigh(self, order: Order, density: sympy.Expr) -> str:
+        groups: dict[float, list[str]] = {}
+        for offset, weight in stencil(order, 1.0, 1.0, self.accuracy).items():
+            value = self._density_at(offset, density)
+            # equal weights share one multiplication
+            shared = next((known for known in groups if math.isclose(known, abs(weight), rel_tol=1e-12)), abs(weight))
+            groups.setdefault(shared, []).append(f"{'-' if weight < 0 else '+'} {value}")
+        total = " + ".join(f"real({weight!r})*({' '.join(values)})" for weight, values in groups.items())
+        return f"({total}){_spacing(order)}"
+
+    def _density_at(self, offset: Offset, density: sympy.Expr) -> str:
+        value = self.neighbour(offset)
+        if density == U:
+            return value
+        name = f"f{len(self._differences)}{self.neighbours[offset]}"
+        self.lines += [f"u = {value}", f"{name} = {_print(density)}"]
+        return name
+
+    def jets(self, expression: sympy.Expr, jets: Iterable[Order]) -> sympy.Expr:
+        """Replace the derivatives of u in an expression by their differences on the grid."""
+        names = {jet_symbol(order): sympy.Symbol(self.difference(order)) for order in jets}
+        return expression.xreplace(names)
+
+
+def _spacing(order: Order) -> str:
+    return "".join(["*gx"] * order[0] + ["*gy"] * order[1])
+
+
+def _linear(part: Part) -> float | None:
+    """Give k where the part is k·D^α u, which joins the one linear stencil of the pass."""
+    slope = sympy.diff(part.density, U)
+    linear = not part.uses_gradient and slope.is_number and (part.derivative != (0, 0) or part.density == slope * U)
+    return float(slope) if linear else None
+
+
+def _discretise(part: Part, source: _Source) -> sympy.Expr:
+    """Difference a nonlinear part as ``terms.stencil`` does; give an expression over named differences."""
+    if part.uses_gradient or part.derivative == (0, 0):
+        return source.jets(part.strong, Term("", (part,)).jets)
+    return sympy.Symbol(source.difference(part.derivative, part.density))
+
+
+def _write_linear(structure: Structure, source: _Source) -> tuple[list[str], list[str]]:
+    """Write the linear stencil: the weights, computed before the loop, and the products inside it.
+
+    Identity, drift and every term k·D^α u share one weight for each neighbour.
+    """
+    weights: dict[Offset, list[str]] = {(0, 0): ["rest"]}
+    scaled = [("-vx", (1, 0), 1.0), ("-vy", (0, 1), 1.0)]
+    for n, term in enumerate(structure.terms):
+        scaled += [(f"c{n}", part.derivative, k) for part in term.parts if (k := _linear(part)) is not None]
+    for name, order, factor in scaled:
+        for offset, weight in stencil(order, 1.0, 1.0, structure.accuracy).items():
+            weights.setdefault(offset, []).append(f"{name}*step*real({factor * weight!r}){_spacing(order)}")
+    names = {offset: (source.neighbour(offset), source.neighbours[offset]) for offset in weights}
+    before = [f"k{names[offset][1]} = {' + '.join(parts)}" for offset, parts in weights.items()]
+    return before, [f"k{name}*{value}" for value, name in names.values()]
+
+
+@lru_cache(maxsize=64)
+def symbol_peak(order: Order, accuracy: int) -> float:
+    """Give the largest modulus of the Fourier symbol of a central difference D^order on unit spacing."""
+    peak = 1.0
+    for times in order:
+        weights = np.array(central_weights(times, accuracy))
+        offsets = np.arange(len(weights)) - len(weights) // 2
+        peak *= float(np.abs(np.exp(1j * np.outer(np.linspace(0.0, np.pi, 721), offsets)) @ weights).max())
+    return peak
+
+
+def stability_limit(order: Order) -> float:
+    """Give how far the Runge–Kutta method is stable for a derivative: even ones are real, odd ones imaginary."""
+    return IMAGINARY_LIMIT if sum(order) % 2 else REAL_LIMIT
+
+
+def _loop(source: _Source, radius: int, before: list[str], body: list[str]) -> list[str]:
+    slices = [
+        f"{name} = w[j + {radius + j}, {radius + i}:{radius + i} + nx]" for (j, i), name in source.neighbours.items()
+    ]
+    lines = ["for j in range(ny):", *(f"    {line}" for line in [*slices, *before]), "    for i in range(nx):"]
+    return lines + [f"        {line}" for line in [*source.lines, *body]]
+
+
+def _function(head: str, lines: list[str]) -> str:
+    return "\n".join([f"@njit(**OPTIONS)\ndef {head}:", *(f"    {line}" for line in lines)]) + "\n"
+
+
+def _write_stage(structure: Structure) -> tuple[str, int]:
+    """Write the fused pass; return its source and the radius of its stencil."""
+    source = _Source(structure.accuracy)
+    weights, products = _write_linear(structure, source)
+    nonlinear = sympy.Add(
+        *(
+            sympy.Symbol(f"c{n}")
+            * sympy.Add(*(_discretise(part, source) for part in term.parts if _linear(part) is None))
+            for n, term in enumerate(structure.terms)
+        )
+    )
+    replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s"))
+    source.lines += [f"{name} = {_print(value)}" for name, value in replacements]
+    radius = source.radius
+    body = [
+        f"value = keep*old[i] + {' + '.join(products)} + step*({_print(reduced)})",
+        "kept = value if value > low else low",
+        "kept = kept if kept < high else high",
+        "lost += abs(value - kept)",
+        "new[i] = kept",
+    ]
+    inner = f"j + {radius}, {radius}:{radius} + nx"
+    lines = [
+        f"ny, nx = w.shape[0] - {2 * radius}, w.shape[1] - {2 * radius}",
+        *(f"{name} = real({name})" for name in ("vx", "vy", "gx", "gy", "h", "keep", "low", "high")),
+        *(f"c{n} = c[{n}]" for n in range(len(structure.terms))),
+        "rest = real(1) - keep",
+        "step = rest*h",
+        *weights,
+        "lost = real(0)",
+        *_loop(source, radius, [f"old = base[{inner}]", f"new = out[{inner}]"], body),
+        "return float(lost)",
+    ]
+    return _function("stage(w, base, out, c, vx, vy, gx, gy, h, keep, low, high)", lines), radius
+
+
+def _write_bound(structure: Structure, radius: int) -> str:
+    """Write the stability estimate: max over the picture of Σ_α |∂F/∂u_α| κ_α, over the method's limits.
+
+    κ_α is the largest modulus of the difference's Fourier symbol; even derivatives are measured against
+    the real limit of the Runge–Kutta method, odd ones against the imaginary limit.
+    """
+    source = _Source(structure.accuracy)
+    orders = sorted({order for term in structure.terms for order in term.jets}, key=lambda o: (sum(o), o))
+    tendency = sympy.Add(*(sympy.Symbol(f"c{n}") * term.strong for n, term in enumerate(structure.terms)))
+    fixed, varying = ["real(0)"], list[str]()
+    for order in orders:
+        slope = sympy.diff(tendency, jet_symbol(order))
+        needed = [other for other in orders if jet_symbol(other) in slope.free_symbols]
+        weight = f"real({symbol_peak(order, structure.accuracy) / stability_limit(order)!r}){_spacing(order)}"
+        (varying if needed else fixed).append(f"{weight}*abs({_print(source.jets(slope, needed))})")
+    lines = [
+        f"ny, nx = w.shape[0] - {2 * radius}, w.shape[1] - {2 * radius}",
+        "gx, gy = real(gx), real(gy)",
+        *(f"c{n} = c[{n}]" for n in range(len(structure.terms))),
+        f"fixed = {' + '.join(fixed)}",
+    ]
+    if not varying:
+        return _function("bound(w, c, gx, gy)", [*lines, "return float(fixed)"])
+    # one peak for each column: a maximum over a row would not be vectorised without giving up NaN
+    body = [f"rate = {' + '.join(varying)}", "peaks[i] = rate if rate > peaks[i] else peaks[i]"]
+    loop = _loop(source, radius, [], body)
+    return _function(
+        "bound(w, c, gx, gy)", [*lines, "peaks = np.zeros(nx, real)", *loop, "return float(fixed + peaks.max())"]
+    )
+
+
+def write_source(structure: Structure) -> str:
+    """Write the module that is compiled for a structure."""
+    stage, radius = _write_stage(structure)
+    pasted = "\n\n".join(
+        f"@njit(**OPTIONS)\n{inspect.getsource(function)}" for function in (driver.pad, driver.step, driver.advance)
+    )
+    names = ("OK", "BLOWN_UP", "TOO_MANY_SUBSTEPS", "CLIPPED", "RECHECK")
+    head = [
+        "from __future__ import annotations",
+        "import math",
+        "from typing import Any",
+        "import numpy as np",
+        "from numba import njit",
+        f"real = np.{structure.precision}",
+        f"RADIUS = {radius}",
+        f"ADVECTION = {symbol_peak((1, 0), structure.accuracy) / IMAGINARY_LIMIT!r}",
+        *(f"{name} = {getattr(driver, name)}" for name in names),
+        # NaN and infinity keep their meaning: a rollout that blows up must be seen
+        "OPTIONS = dict(fastmath={'reassoc', 'contract', 'arcp', 'nsz'}, nogil=True, cache=CACHE, error_model='numpy')",
+    ]
+    return "\n".join(head) + f"\n\n\n{stage}\n\n{_write_bound(structure, radius)}\n\n{pasted}"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Hold the compiled functions of one structure; ``radius`` is the margin that frames are padded with."""
+
+    structure: Structure
+    radius: int
+    advance: Callable[..., tuple[int, int, NDArray[np.int64], float]]
+    stage: Callable[..., float]
+    bound: Callable[..., float]
+    pad: Callable[..., None]
+
+
+def cache_folder() -> Path:
+    """Give the folder of compiled kernels: ``$VIDEO2PDE_CACHE``, or the user's cache folder."""
+    chosen = os.environ.get("VIDEO2PDE_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "video2pde" / "kernels"
+
+
+@lru_cache(maxsize=128)
+def compile_kernel(structure: Structure) -> Kernel:
+    """Compile the kernel of a structure, or take it from the cache.
+
+    Without a writable cache folder the kernel is compiled in memory, which costs a second or two each run.
+    """
+    text = write_source(structure)
+    module = _load_stored(text) or _load_in_memory(text)
+    return Kernel(structure, module.RADIUS, module.advance, module.stage, module.bound, module.pad)
+
+
+def _load_stored(text: str) -> ModuleType | None:
+    stored = text.replace("CACHE,", "True,")
+    name = f"kernel_{hashlib.sha256(stored.encode()).hexdigest()[:24]}"
+    try:
+        path = cache_folder() / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # numba's cache depends on the file's time: a file that is right already stays untouched
+        if not path.exists() or path.read_text(encoding="utf-8") != stored:
+            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(stored)
+            os.replace(temporary, path)
+        if not os.access(path.parent, os.W_OK):
+            return None
+    except (OSError, RuntimeError):
+        return None
+    specification = importlib.util.spec_from_file_location(name, path)
+    if specification is None or specification.loader is None:
+        return None
+    module = importlib.util.module_from_spec(specification)
+    # numba looks the module up by name when it loads a compiled function
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def _load_in_memory(text: str) -> ModuleType:
+    module = ModuleType("video2pde_kernel")
+    exec(compile(text.replace("CACHE,", "False,"), "<video2pde kernel>", "exec"), module.__dict__)
+    return module

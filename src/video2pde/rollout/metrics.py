@@ -1,0 +1,230 @@
+"""How far a prediction is from the recording: pixels, centroid, fronts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+from video2pde.field import Grid
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Metrics:
+    """Compare a prediction with the observed frames of a window; lengths in the grid's unit.
+
+    Parameters
+    ----------
+    rrmse : relative root-mean-square error over the window, (Σ(U_pred − U)² / ΣU²)^½.
+    mse : shape (t,), mean squared error of each frame.
+    rrmse_over_time : shape (t,), relative error of each frame.
+    centroid_error : shape (t,), distance between the centroids.
+    levels : the γ of the fronts.
+    radii_observed, radii_predicted : shape (t, level), equivalent radius √(|{u ≥ γ}|/π).
+    """
+
+    rrmse: float
+    mse: Array
+    rrmse_over_time: Array
+    centroid_error: Array
+    levels: tuple[float, ...]
+    radii_observed: Array
+    radii_predicted: Array
+
+    @property
+    def front_error(self) -> Array:
+        """Predicted minus observed front radius, shape (t, level)."""
+        return self.radii_predicted - self.radii_observed
+
+    @property
+    def front_mae(self) -> float:
+        return float(np.abs(self.front_error).mean())
+
+    @property
+    def front_rmse(self) -> float:
+        return root_mean_square(self.front_error)
+
+    @property
+    def front_mae_by_level(self) -> tuple[float, ...]:
+        return tuple(float(np.abs(e).mean()) for e in self.front_error.T)
+
+    @property
+    def front_rmse_by_level(self) -> tuple[float, ...]:
+        return tuple(root_mean_square(e) for e in self.front_error.T)
+
+    @property
+    def centroid_mae(self) -> float:
+        return float(self.centroid_error.mean())
+
+    @property
+    def centroid_rmse(self) -> float:
+        return root_mean_square(self.centroid_error)
+
+
+def root_mean_square(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Hold the observed frames of a window and what every comparison needs of them."""
+
+    observed: NDArray[Any]
+    grid: Grid
+    levels: tuple[float, ...]
+    inside: NDArray[np.bool_]
+    background: Array
+    centroids: Array
+    radii: Array
+
+    @classmethod
+    def of(
+        cls,
+        observed: NDArray[Any],
+        grid: Grid,
+        levels: Sequence[float],
+        mask: NDArray[np.bool_] | None = None,
+        background: NDArray[Any] | float | None = None,
+    ) -> Reference:
+        """Take the observed frames; the parameters are those of :func:`measure`."""
+        if observed.ndim != 3 or observed.shape[1:] != grid.shape:
+            raise InputError(f"observed frames of shape {observed.shape} do not fit the grid {grid.shape}")
+        inside = np.ones(grid.shape, bool) if mask is None else np.ascontiguousarray(mask)
+        base = np.broadcast_to(np.asarray(0.0 if background is None else background, float), len(observed)).copy()
+        centroids = centroid(observed, grid, base, inside)
+        return cls(
+            observed, grid, tuple(levels), inside, base, centroids, front_radii(observed, grid, levels, inside, base)
+        )
+
+    def measure(self, predicted: NDArray[Any]) -> Metrics:
+        """Compare predicted frames with the observed ones."""
+        if predicted.shape != self.observed.shape:
+            raise InputError(f"predicted {predicted.shape} and observed {self.observed.shape} frames do not match")
+        sums = _squares(np.ascontiguousarray(predicted), self.observed, self.inside)
+        reached = np.isfinite(sums[:, 0])
+        error = np.where(reached, sums[:, 0], np.inf)
+        radii = np.full(self.radii.shape, np.inf)
+        distance = np.full(len(predicted), np.inf)
+        if reached.any():
+            frames, base = predicted[reached], self.background[reached]
+            radii[reached] = front_radii(frames, self.grid, self.levels, self.inside, base)
+            apart = centroid(frames, self.grid, base, self.inside) - self.centroids[reached]
+            distance[reached] = np.hypot(apart[:, 0], apart[:, 1])
+        scale = np.maximum(sums[:, 1], 1e-300)
+        return Metrics(
+            float(np.sqrt(error.sum() / scale.sum())),
+            error / self.inside.sum(),
+            np.sqrt(error / scale),
+            distance,
+            self.levels,
+            self.radii,
+            radii,
+        )
+
+
+def measure(
+    predicted: NDArray[Any],
+    observed: NDArray[Any],
+    grid: Grid,
+    levels: Sequence[float],
+    mask: NDArray[np.bool_] | None = None,
+    background: NDArray[Any] | float | None = None,
+) -> Metrics:
+    """Compare a predicted window with the observed one.
+
+    Parameters
+    ----------
+    predicted, observed : shape (t, y, x). A frame that was not reached (NaN) scores as infinitely wrong.
+    levels : front levels γ.
+    mask : shape (y, x); everything is restricted to where it is True. None: the whole picture.
+    background : shape (t,) or a number, what u is without a plume. Centroids are those of u − background, and
+        fronts lie γ above it. None: 0, the raw field.
+    """
+    return Reference.of(observed, grid, levels, mask, background).measure(predicted)
+
+
+def centroid(
+    frames: NDArray[Any], grid: Grid, background: NDArray[Any], inside: NDArray[np.bool_] | None = None
+) -> Array:
+    """Give the centroid (x, y) of u − background in each frame, shape (t, 2).
+
+    A frame without content above its background has no centroid; the middle of the mask stands for it.
+    """
+    weight = np.ones(grid.shape) if inside is None else inside.astype(float)
+    centre = np.array([(weight.sum(0) @ grid.x), (weight.sum(1) @ grid.y)]) / weight.sum()
+    result = np.empty((len(frames), 2))
+    for k, frame in enumerate(frames):
+        content = (frame.astype(float) - background[k]) * weight
+        mass = content.sum()
+        moments = np.array([content.sum(0) @ (grid.x - centre[0]), content.sum(1) @ (grid.y - centre[1])])
+        result[k] = centre + (moments / mass if abs(mass) > 1e-9 * weight.sum() else 0.0)
+    return result
+
+
+def front_radii(
+    frames: NDArray[Any],
+    grid: Grid,
+    levels: Sequence[float],
+    inside: NDArray[np.bool_] | None = None,
+    background: NDArray[Any] | None = None,
+) -> Array:
+    """Give the equivalent radius r_γ = √(|{u − background ≥ γ}|/π) of each frame and level, shape (t, level).
+
+    A pixel that the front crosses counts in part, as much as lies above γ if u is linear across it, so that
+    the radius moves smoothly and not by whole pixels.
+    """
+    where = np.ones(grid.shape, bool) if inside is None else np.ascontiguousarray(inside)
+    base = np.zeros(len(frames)) if background is None else np.asarray(background, float)
+    areas = _areas_above(np.ascontiguousarray(frames), base[:, None] + np.asarray(levels, float), where)
+    radii: Array = np.sqrt(areas * grid.dx * grid.dy / np.pi)
+    return radii
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _squares(predicted: Any, observed: Any, inside: Any) -> Any:
+    """Sum (predicted − observed)² and observed² over the mask, frame by frame, in double precision."""
+    t, ny, nx = observed.shape
+    sums = np.zeros((t, 2))
+    for k in range(t):
+        for j in range(ny):
+            for i in range(nx):
+                if inside[j, i]:
+                    truth = float(observed[k, j, i])
+                    difference = float(predicted[k, j, i]) - truth
+                    sums[k, 0] += difference * difference
+                    sums[k, 1] += truth * truth
+    return sums
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _areas_above(frames: Any, levels: Any, inside: Any) -> Any:
+    """Count pixels above each level; a crossed one by its linear share."""
+    t, ny, nx = frames.shape
+    areas = np.zeros(levels.shape)
+    for k in range(t):
+        for j in range(ny):
+            up, down = max(j - 1, 0), min(j + 1, ny - 1)
+            for i in range(nx):
+                if not inside[j, i]:
+                    continue
+                left, right = max(i - 1, 0), min(i + 1, nx - 1)
+                u = float(frames[k, j, i])
+                slope_x = (float(frames[k, j, right]) - float(frames[k, j, left])) / max(right - left, 1)
+                slope_y = (float(frames[k, down, i]) - float(frames[k, up, i])) / max(down - up, 1)
+                # the square of how much u varies over the pixel: a plane's spread over a unit square
+                spread = slope_x * slope_x + slope_y * slope_y
+                for m in range(levels.shape[1]):
+                    excess = u - levels[k, m]
+                    if 4.0 * excess * excess >= spread:
+                        areas[k, m] += 1.0 if excess >= 0.0 else 0.0
+                    else:
+                        areas[k, m] += 0.5 + excess / math.sqrt(spread)
+    return areas

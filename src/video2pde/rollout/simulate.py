@@ -1,0 +1,352 @@
+"""Rollouts: integrate a model from a first frame over the times of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from video2pde.errors import InputError
+from video2pde.field import Grid
+from video2pde.parallel import count_workers
+from video2pde.rollout import driver
+from video2pde.rollout.kernels import compile_kernel, Kernel, Structure
+from video2pde.rollout.model import Model
+from video2pde.settings import RolloutSettings
+
+Array = NDArray[Any]
+Device = Literal["cpu", "gpu"]
+
+BLOW_UP = 1e3
+"""A value this many times larger than the data is a blow-up."""
+CLIP_SHARE = 0.1
+"""Share of the first frame's content that clipping may take away before the rollout counts as failed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """Hold a simulated window.
+
+    Parameters
+    ----------
+    values : shape (t, y, x), the frames that were asked for; NaN from the failed frame on.
+    failed : whether the simulation stopped early.
+    failed_frame : index into the times of the first frame that could not be reached, or None.
+    reason : why it failed, or an empty text.
+    substeps : int, shape (t − 1,), Runge–Kutta steps used in each frame interval.
+    clipped : what clipping took away since the last start, as a share of the first frame's content.
+    """
+
+    values: Array
+    failed: bool
+    failed_frame: int | None
+    reason: str
+    substeps: NDArray[np.int64]
+    clipped: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Hold the checked inputs of one simulation."""
+
+    model: Model
+    starts: Array
+    restart: bool
+    times: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    keep: NDArray[np.int64]
+    limits: tuple[float, float, float, float]
+    allowed: float
+    clipping: bool
+    content: float
+
+
+def simulate(
+    model: Model,
+    u0: ArrayLike,
+    times: ArrayLike,
+    grid: Grid,
+    velocity: ArrayLike | None = None,
+    settings: RolloutSettings | None = None,
+    *,
+    accuracy: int = 4,
+    output: str | None = None,
+    frames: Sequence[int] | None = None,
+    device: Device = "cpu",
+) -> Rollout:
+    """Integrate u_t = −c_x v_x u_x − c_y v_y u_y + Σ c_j T_j(u) from u0 over the given times.
+
+    Parameters
+    ----------
+    model : terms T_j, coefficients c_j and drift scale (c_x, c_y).
+    u0 : shape (y, x), the frame at ``times[0]``.
+    times : shape (t,), increasing, seconds.
+    grid : positions of the samples.
+    velocity : shape (t, 2), (v_x, v_y) at ``times``, length per second; linear in between. None: no drift.
+    settings : safety, substeps, viscosity, boundary, clipping, number type.
+    accuracy : order of the central differences, 2 or 4.
+    output : number type of the stored frames; None: that of the simulation.
+    frames : indices of the frames to keep; None: all.
+    device : ``"gpu"`` runs the same scheme through JAX.
+    """
+    return simulate_batch(
+        [model], u0, times, grid, velocity, settings, accuracy=accuracy, output=output, frames=frames, device=device
+    )[0]
+
+
+def simulate_batch(
+    models: Sequence[Model],
+    u0: ArrayLike,
+    times: ArrayLike,
+    grid: Grid,
+    velocity: ArrayLike | None = None,
+    settings: RolloutSettings | None = None,
+    *,
+    accuracy: int = 4,
+    output: str | None = None,
+    frames: Sequence[int] | None = None,
+    workers: int | Literal["auto"] = 1,
+    device: Device = "cpu",
+) -> list[Rollout]:
+    """Integrate many models over the same times, over the cores; results do not depend on their number.
+
+    ``u0`` is one frame (y, x) for all models or one for each (m, y, x); ``velocity`` is (t, 2) or
+    (m, t, 2). The other parameters are those of :func:`simulate`.
+    """
+    chosen = settings or RolloutSettings()
+    first = np.asarray(u0)
+    starts = [first] * len(models) if first.ndim == 2 else list(first)
+    drift = None if velocity is None else np.asarray(velocity, float)
+    drifts = list(drift) if drift is not None and drift.ndim == 3 else [drift] * len(models)
+    if not len(starts) == len(drifts) == len(models):
+        raise InputError(
+            f"{len(models)} models need as many first frames and drifts, not {len(starts)} and {len(drifts)}"
+        )
+    tasks = [
+        _prepare(model, np.asarray(start)[None], False, times, grid, v, chosen, frames)
+        for model, start, v in zip(models, starts, drifts, strict=True)
+    ]
+    return _run(tasks, grid, chosen, accuracy, output, workers, device)
+
+
+def predict_one_step(
+    models: Sequence[Model],
+    observed: ArrayLike,
+    times: ArrayLike,
+    grid: Grid,
+    velocity: ArrayLike | None = None,
+    settings: RolloutSettings | None = None,
+    *,
+    accuracy: int = 4,
+    output: str | None = None,
+    workers: int | Literal["auto"] = 1,
+    device: Device = "cpu",
+) -> list[Rollout]:
+    """Predict each frame from the observed frame before it.
+
+    ``observed`` has shape (t, y, x). Frame 0 of a result is the observed one; frame k is the prediction
+    from observed frame k − 1.
+    """
+    chosen = settings or RolloutSettings()
+    # converted once: the tasks share the frames
+    starts = np.ascontiguousarray(observed, chosen.precision)
+    tasks = [_prepare(model, starts, True, times, grid, velocity, chosen, None) for model in models]
+    return _run(tasks, grid, chosen, accuracy, output, workers, device)
+
+
+def simulate_chunks(
+    models: Sequence[Model],
+    u0: ArrayLike,
+    times: ArrayLike,
+    grid: Grid,
+    velocity: ArrayLike | None = None,
+    settings: RolloutSettings | None = None,
+    *,
+    chunk: int = 32,
+    accuracy: int = 4,
+    workers: int | Literal["auto"] = 1,
+) -> Iterator[tuple[slice, list[Rollout]]]:
+    """Integrate many models side by side and give the frames a chunk at a time, so that memory stays small.
+
+    Yields the frames' slice and one rollout for each model. A chunk starts from the last state of the one
+    before, so that together they are what :func:`simulate_batch` gives up to the choice of substeps. Models that
+    failed keep failing: their frames stay NaN.
+    """
+    t = np.asarray(times, float)
+    drift = None if velocity is None else np.asarray(velocity, float)
+    precision = (settings or RolloutSettings()).precision
+    state = np.broadcast_to(np.asarray(u0, precision), (len(models), *grid.shape)).copy()
+    failed: dict[int, Rollout] = {}
+    begin = 0
+    while begin < len(t):
+        # the state's own frame leads every chunk but the first, and is not given again
+        lead = int(begin > 0)
+        end = min(begin + chunk, len(t))
+        window = slice(begin - lead, end)
+        alive = [n for n in range(len(models)) if n not in failed]
+        part = None if drift is None else drift[..., window, :]
+        rollouts = simulate_batch(
+            [models[n] for n in alive],
+            state[alive],
+            t[window],
+            grid,
+            part if part is None or part.ndim == 2 else part[alive],
+            settings,
+            accuracy=accuracy,
+            workers=workers,
+        )
+        results = dict(zip(alive, rollouts, strict=True))
+        for n, rollout in results.items():
+            state[n] = rollout.values[-1]
+            if rollout.failed and rollout.failed_frame is not None:
+                failed[n] = _renumber(rollout, rollout.values, rollout.failed_frame + begin - lead)
+        nothing = np.full((end - begin, *grid.shape), np.nan, precision)
+        yield (
+            slice(begin, end),
+            [
+                _renumber(results[n], results[n].values[lead:], failed[n].failed_frame if n in failed else None)
+                if n in results
+                else _renumber(failed[n], nothing, failed[n].failed_frame)
+                for n in range(len(models))
+            ],
+        )
+        begin = end
+
+
+def _renumber(rollout: Rollout, values: Array, frame: int | None) -> Rollout:
+    return Rollout(values, rollout.failed, frame, rollout.reason, rollout.substeps, rollout.clipped)
+
+
+def _prepare(
+    model: Model,
+    starts: Array,
+    restart: bool,
+    times: ArrayLike,
+    grid: Grid,
+    velocity: ArrayLike | None,
+    settings: RolloutSettings,
+    frames: Sequence[int] | None,
+) -> Task:
+    t = np.ascontiguousarray(times, dtype=np.float64)
+    if t.ndim != 1 or len(t) < 1 or (len(t) > 1 and np.diff(t).min() <= 0):
+        raise InputError("the times of a rollout must increase")
+    if starts.ndim != 3 or starts.shape[1:] != grid.shape or (restart and len(starts) != len(t)):
+        raise InputError(f"frames of shape {starts.shape} do not fit {len(t)} times and the grid {grid.shape}")
+    if not np.isfinite(starts).all():
+        raise InputError("a rollout cannot start from a frame with missing values (NaN); fill or mask them first")
+    v = np.zeros((len(t), 2)) if velocity is None else np.asarray(velocity, float)
+    if v.shape != (len(t), 2) or not np.isfinite(v).all():
+        raise InputError(f"the drift velocity needs shape ({len(t)}, 2) and finite values, not shape {v.shape}")
+    keep = np.arange(len(t))
+    if frames is not None:
+        keep = np.full(len(t), -1)
+        keep[np.asarray(frames, int)] = np.arange(len(frames))
+    values = starts.astype(settings.precision, copy=False)
+    largest = float(np.abs(values).max())
+    normalised = settings.clip == "auto" and float(values.min()) >= 0.0 and largest <= 1.0
+    clipping = settings.clip == "on" or normalised
+    reach = BLOW_UP * max(largest, 1.0)
+    low, high = (0.0, 1.0) if clipping else (-reach, reach)
+    content = max(float(np.abs(starts[0]).sum()), 1e-12)
+    return Task(
+        model.with_viscosity(settings.viscosity),
+        np.ascontiguousarray(values),
+        restart,
+        t,
+        v * np.asarray(model.drift_scale),
+        keep,
+        (low, high, -reach, reach),
+        CLIP_SHARE * content if clipping else 0.0,
+        clipping,
+        content,
+    )
+
+
+def _run(
+    tasks: Sequence[Task],
+    grid: Grid,
+    settings: RolloutSettings,
+    accuracy: int,
+    output: str | None,
+    workers: int | Literal["auto"],
+    device: Device,
+) -> list[Rollout]:
+    stored = np.dtype(output or settings.precision)
+    if device == "gpu":
+        from video2pde.rollout.jax_backend import advance_with_jax
+
+        outcomes = advance_with_jax(tasks, grid, settings, accuracy, stored)
+        return [_report(task, *outcome, settings) for task, outcome in zip(tasks, outcomes, strict=True)]
+    kernels = [compile_kernel(Structure(task.model.terms, accuracy, settings.precision)) for task in tasks]
+    for kernel in kernels:
+        if kernel.radius > min(grid.shape):
+            raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {kernel.radius}")
+
+    def run(pair: tuple[Task, Kernel]) -> Rollout:
+        return _report(pair[0], *_advance(*pair, grid, settings, stored), settings)
+
+    pairs = list(zip(tasks, kernels, strict=True))
+    count = min(count_workers(workers), len(pairs))
+    if count <= 1:
+        return [run(pair) for pair in pairs]
+    # threads, not processes: the compiled loop runs without the interpreter's lock, and frames are not copied
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, pairs))
+
+
+def _advance(
+    task: Task, kernel: Kernel, grid: Grid, settings: RolloutSettings, stored: np.dtype[Any]
+) -> tuple[Array, int, int, NDArray[np.int64], float]:
+    """Run the compiled loop; give the frames, status, failed frame, substeps and clipped amount."""
+    margin = 2 * kernel.radius
+    real = np.dtype(settings.precision)
+    out = np.empty((int(task.keep.max()) + 1, *grid.shape), stored)
+    buffers = np.zeros((3, grid.ny + margin, grid.nx + margin), real)
+    status, frame, substeps, lost = kernel.advance(
+        task.starts,
+        task.restart,
+        out,
+        task.keep,
+        buffers,
+        task.times,
+        task.velocity,
+        np.array(task.model.coefficients, real),
+        (1.0 / grid.dx, 1.0 / grid.dy),
+        task.limits,
+        task.allowed,
+        settings.boundary == "periodic",
+        settings.safety,
+        settings.max_substeps,
+    )
+    return out, status, frame, substeps, lost
+
+
+def _report(
+    task: Task,
+    values: Array,
+    status: int,
+    frame: int,
+    substeps: NDArray[np.int64],
+    lost: float,
+    settings: RolloutSettings,
+) -> Rollout:
+    failed = status != driver.OK
+    reason = ""
+    if failed:
+        values[task.keep[frame:][task.keep[frame:] >= 0]] = np.nan
+        reason = _explain(task, status, frame, settings)
+    share = lost / task.content if task.clipping else 0.0
+    return Rollout(values, failed, frame if failed else None, reason, substeps, share)
+
+
+def _explain(task: Task, status: int, frame: int, settings: RolloutSettings) -> str:
+    where = f"before frame {frame} of {len(task.times) - 1} (t = {task.times[frame]:.4g} s)"
+    if status == driver.TOO_MANY_SUBSTEPS:
+        return f"more than {settings.max_substeps} substeps were needed {where}"
+    if status == driver.CLIPPED and task.clipping:
+        return f"clipping to [0, 1] took more than {CLIP_SHARE:.0%} of the field {where}"
+    return f"the field blew up {where}"

@@ -1,0 +1,283 @@
+"""Validation: rollouts of every model beside a ladder of baselines, on the same frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from video2pde.field import Field
+from video2pde.parallel import count_workers
+from video2pde.rollout.metrics import Metrics, Reference
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import Device, predict_one_step, Rollout, simulate_batch
+from video2pde.settings import RolloutSettings
+
+Mode = Literal["A", "B", "baseline"]
+PERSISTENCE, DRIFT, DIFFUSION = "persistence", "drift", "drift + diffusion"
+SNAPSHOTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """Hold how one model did under one treatment of the drift.
+
+    Parameters
+    ----------
+    name : library or baseline.
+    mode : A (learned drift scale), B (measured drift) or baseline.
+    model : what was integrated; None for persistence.
+    full : metrics of the rollout from the window's first frame.
+    one_step : metrics of the predictions of each frame from the observed one before it.
+    skill : 1 − MSE/MSE of persistence over the full rollout; −inf where the rollout failed.
+    one_step_skill : the same for one-step predictions.
+    failure : why the full rollout failed, or an empty text.
+    clipped : what clipping took away in the full rollout, as a share of the first frame.
+    snapshots : float32, shape (s, y, x), the predicted frames at ``Validation.snapshot_frames``.
+    """
+
+    name: str
+    mode: Mode
+    model: Model | None
+    full: Metrics
+    one_step: Metrics
+    skill: float
+    one_step_skill: float
+    failure: str
+    clipped: float
+    snapshots: NDArray[np.float32]
+
+    @property
+    def beats_persistence(self) -> bool:
+        """Tell whether the rollout predicts more than that nothing changes."""
+        return self.skill > 0.0
+
+    @property
+    def verdict(self) -> str:
+        """Say in words how the model compares with persistence."""
+        if self.model is None:
+            return "the reference"
+        if self.failure:
+            return f"failed: {self.failure}"
+        if self.beats_persistence:
+            return f"beats persistence (skill {self.skill:.3f})"
+        return f"does not beat persistence (skill {self.skill:.3f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """Hold one line of the table of validation diagnostics: a library under both drift modes."""
+
+    library: str
+    learned: Score
+    measured: Score
+
+    @property
+    def preferred(self) -> Literal["A", "B"]:
+        """The mode with the smaller rollout error; B, the simpler one, where they agree to rounding."""
+        return "A" if self.learned.full.rrmse < self.measured.full.rrmse * (1 - 1e-9) else "B"
+
+    @property
+    def best(self) -> Score:
+        return self.learned if self.preferred == "A" else self.measured
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Hold the scores of all models and baselines on one window, and what the figures need.
+
+    ``rows`` are ordered by the error under mode B. ``observed_snapshots`` (s, y, x) are the observed frames
+    at the indices ``snapshot_frames`` of ``times``; ``extent`` is (height, width) in ``unit``.
+    """
+
+    times: NDArray[np.float64]
+    levels: tuple[float, ...]
+    baselines: tuple[Score, ...]
+    rows: tuple[Row, ...]
+    snapshot_frames: tuple[int, ...]
+    observed_snapshots: NDArray[np.float32]
+    extent: tuple[float, float]
+    unit: str
+
+    @property
+    def persistence(self) -> Score:
+        return self.baselines[0]
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Every score: the baselines, then each library under A and B."""
+        return (*self.baselines, *(score for row in self.rows for score in (row.learned, row.measured)))
+
+    @property
+    def best(self) -> Row | None:
+        """The library with the smallest rollout error, or None without libraries."""
+        return min(self.rows, key=lambda row: row.best.full.rrmse, default=None)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Give the table of validation diagnostics: errors in per cent and in the grid's unit."""
+        return [
+            {
+                "library": row.library,
+                "A_rrmse_percent": 100 * row.learned.full.rrmse,
+                "B_rrmse_percent": 100 * row.measured.full.rrmse,
+                "A_front_mae": row.learned.full.front_mae,
+                "A_front_rmse": row.learned.full.front_rmse,
+                "B_front_mae": row.measured.full.front_mae,
+                "B_front_rmse": row.measured.full.front_rmse,
+                "A_centroid_rmse": row.learned.full.centroid_rmse,
+                "B_centroid_rmse": row.measured.full.centroid_rmse,
+                "preferred": row.preferred,
+                "skill": row.best.skill,
+                "verdict": row.best.verdict,
+            }
+            for row in self.rows
+        ]
+
+    def ladder(self) -> list[dict[str, Any]]:
+        """Give every score as one line: full and one-step error, skill, verdict."""
+        return [
+            {
+                "name": score.name,
+                "mode": score.mode,
+                "rrmse_percent": 100 * score.full.rrmse,
+                "one_step_rrmse_percent": 100 * score.one_step.rrmse,
+                "front_mae": score.full.front_mae,
+                "front_rmse": score.full.front_rmse,
+                "centroid_mae": score.full.centroid_mae,
+                "centroid_rmse": score.full.centroid_rmse,
+                "skill": score.skill,
+                "one_step_skill": score.one_step_skill,
+                "clipped": score.clipped,
+                "verdict": score.verdict,
+            }
+            for score in self.scores
+        ]
+
+
+def validate(
+    window: Field,
+    models: Mapping[str, Model],
+    velocity: ArrayLike,
+    settings: RolloutSettings | None = None,
+    *,
+    background: ArrayLike | None = None,
+    diffusion: float | None = None,
+    workers: int | Literal["auto"] = 1,
+    device: Device = "cpu",
+) -> Validation:
+    """Roll every model out over a window, under learned and measured drift, beside the baselines.
+
+    Parameters
+    ----------
+    window : the observed frames of the window.
+    models : by library name; their ``drift_scale`` is the learned one (mode A), mode B sets it to 1.
+    velocity : shape (t, 2), measured (v_x, v_y) at the window's times, length per second.
+    settings : the simulator's.
+    background : shape (t,) or a number, below centroids and fronts. None: 0, the raw field.
+    diffusion : β of the baseline drift + diffusion. None: that baseline is left out.
+    """
+    chosen = settings or RolloutSettings()
+    base = None if background is None else np.asarray(background, float)
+    judge = _Judge(window, chosen, Reference.of(window.values, window.grid, chosen.levels, window.mask, base))
+    entries: list[tuple[str, Mode, Model]] = [(DRIFT, "baseline", Model())]
+    if diffusion is not None:
+        entries.append((DIFFUSION, "baseline", Model.of({"laplacian": diffusion})))
+    for name, model in models.items():
+        entries += [(name, "A", model), (name, "B", model.with_measured_drift())]
+    persistence = judge.score_persistence()
+    scores = judge.score_models(entries, np.asarray(velocity, float), persistence, workers, device)
+    first = len(entries) - 2 * len(models)
+    rows = [Row(name, scores[first + 2 * n], scores[first + 2 * n + 1]) for n, name in enumerate(models)]
+    return Validation(
+        window.times,
+        chosen.levels,
+        (persistence, *scores[:first]),
+        tuple(sorted(rows, key=lambda row: row.measured.full.rrmse)),
+        judge.shown,
+        window.values[list(judge.shown)].copy(),
+        (window.grid.height, window.grid.width),
+        window.grid.unit,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Compare predictions with one window."""
+
+    window: Field
+    settings: RolloutSettings
+    reference: Reference
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        last = len(self.window) - 1
+        return tuple(dict.fromkeys(round(last * k / (SNAPSHOTS - 1)) for k in range(SNAPSHOTS)))
+
+    def score_persistence(self) -> Score:
+        """Score the prediction that nothing changes."""
+        values = self.window.values
+        before = np.concatenate([values[:1], values[:-1]])
+        still = np.broadcast_to(values[:1], values.shape)
+        snapshots = still[list(self.shown)].copy()
+        full, one_step = self.reference.measure(still), self.reference.measure(before)
+        return Score(PERSISTENCE, "baseline", None, full, one_step, 0.0, 0.0, "", 0.0, snapshots)
+
+    def score_models(
+        self,
+        entries: Sequence[tuple[str, Mode, Model]],
+        velocity: NDArray[np.float64],
+        persistence: Score,
+        workers: int | Literal["auto"],
+        device: Device,
+    ) -> list[Score]:
+        """Roll out and score the entries, a few at a time so that memory does not grow with their number."""
+        w = self.window
+        scores: list[Score] = []
+        batch = 4
+        for begin in range(0, len(entries), batch):
+            part = entries[begin : begin + batch]
+            models = [model for _, _, model in part]
+            rollouts = simulate_batch(
+                models, w.values[0], w.times, w.grid, velocity, self.settings,
+                output="float32", workers=workers, device=device,
+            )  # fmt: skip
+            full = self._measure_all(rollouts, workers)
+            steps = predict_one_step(
+                models, w.values, w.times, w.grid, velocity, self.settings,
+                output="float32", workers=workers, device=device,
+            )  # fmt: skip
+            one_step = self._measure_all(steps, workers)
+            for n, (name, mode, model) in enumerate(part):
+                scores.append(self._score(name, mode, model, rollouts[n], full[n], one_step[n], persistence))
+        return scores
+
+    def _measure_all(self, rollouts: Sequence[Rollout], workers: int | Literal["auto"]) -> list[Metrics]:
+        with ThreadPoolExecutor(count_workers(workers)) as pool:
+            return list(pool.map(lambda rollout: self.reference.measure(rollout.values), rollouts))
+
+    def _score(
+        self, name: str, mode: Mode, model: Model, rollout: Rollout, full: Metrics, one_step: Metrics, reference: Score
+    ) -> Score:
+        return Score(
+            name,
+            mode,
+            model,
+            full,
+            one_step,
+            _skill(full, reference.full),
+            _skill(one_step, reference.one_step),
+            rollout.reason,
+            rollout.clipped,
+            rollout.values[list(self.shown)].astype(np.float32),
+        )
+
+
+def _skill(metrics: Metrics, reference: Metrics) -> float:
+    """Give 1 − MSE/MSE of the reference; 0 where both are perfect."""
+    if reference.rrmse == 0.0:
+        return 0.0 if metrics.rrmse == 0.0 else -np.inf
+    return float(1.0 - (metrics.rrmse / reference.rrmse) ** 2)

@@ -1,0 +1,414 @@
+"""Settings: one frozen section per stage, three presets, and errors that name the key and the cure.
+
+Values come from a preset, then a TOML file, then single overrides (``--set section.key=value``).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator, ValidationError
+
+from video2pde.errors import SettingsError
+
+Share = Annotated[float, Field(gt=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """Hold one stage's settings: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+
+
+class RecordingSettings(Section):
+    """Film to field."""
+
+    crop: tuple[int, int, int, int] | None = Field(
+        None, description="rectangle x0, y0, width, height in camera pixels; none: the whole picture"
+    )
+    border: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        "auto", description="pixels cut off on each side of the crop; auto: 8 where the crop is 256 pixels or more"
+    )
+    grid: tuple[Annotated[int, Field(ge=4)], Annotated[int, Field(ge=4)]] | None = Field(
+        None, description="rows, columns of the field; none: 200 on the longer side, never more than the pixels"
+    )
+    smooth: NotNegative = Field(0.0, description="σ in grid pixels of the Gaussian filter on the field; 0: none")
+    observable: Literal["dark", "bright", "absorbance"] = Field(
+        "dark", description="dark: 1 − I/Imax (ink); bright: I/Imax (fluorescence); absorbance: −log10(I/I0)"
+    )
+    white: Positive | None = Field(
+        None, description="Imax; none: full white for 8 bits and for films, the brightest value for deeper pictures"
+    )
+    reference: tuple[int, int] | None = Field(
+        None, description="first and last frame whose mean is I0 (absorbance); none: the bright percentile picture"
+    )
+    extent: tuple[Positive, Positive] | None = Field(
+        None, description="height, width of the field in image units; none: 200 on the longer side"
+    )
+    scale: str | None = Field(
+        None, description="size of a camera pixel with its unit, such as 0.05mm; none: image units"
+    )
+    pitch: Literal["cells", "nodes"] = Field(
+        "cells", description="cells: Δx = L/n; nodes: the paper's L/(n − 1), 1/n too large"
+    )
+    start: Annotated[int, Field(ge=0)] = Field(0, description="first frame used, counted from 0")
+    stop: Annotated[int, Field(ge=1)] | None = Field(None, description="first frame no longer used")
+    every: Count = Field(1, description="use every n-th frame")
+    fps: Positive | None = Field(
+        None, description="frames per second; needed for picture folders and arrays, overrides the container's times"
+    )
+    mask: str | None = Field(
+        None, description="region that obeys the law: a picture file, or a threshold such as 'u>0.3@0' on frame 0"
+    )
+    allow_truncated: bool = Field(False, description="go on with the readable frames of a damaged file")
+
+
+class SplitSettings(Section):
+    """Chronological windows."""
+
+    train: Share = Field(0.6, description="share of the frames that everything is fitted on")
+    validation: Share = Field(0.2, description="share of the frames that models are chosen on; the rest is the test")
+
+    @model_validator(mode="after")
+    def _leave_a_test_window(self) -> SplitSettings:
+        if self.train + self.validation >= 1:
+            raise ValueError(
+                f"train + validation = {self.train + self.validation:g} leaves no test window; keep it below 1"
+            )
+        return self
+
+
+class DriftSettings(Section):
+    """Centroid drift."""
+
+    background: Literal["auto", "border", "percentile", "none"] = Field(
+        "auto", description="what is subtracted before the centroid; none: the paper's raw centroid"
+    )
+    percentile: Annotated[float, Field(ge=0, le=50)] = Field(
+        10.0, description="percentile that estimates the background where the plume touches the border"
+    )
+    window: Share = Field(0.08, description="Savitzky–Golay window as a share of the frames")
+    order: Annotated[int, Field(ge=1, le=6)] = Field(3, description="Savitzky–Golay polynomial order")
+    law_correction: bool = Field(
+        True, description="take off the drift what the law itself does to the centroid of an asymmetric plume"
+    )
+
+
+class WeakSettings(Section):
+    """Weak system."""
+
+    test_functions: Count = Field(2000, description="number M of random centres")
+    sigma_space: Share = Field(0.06, description="width of a test function as a share of the grid")
+    sigma_time: Share = Field(0.025, description="width of a test function as a share of the recording's frames")
+    support: Annotated[float, Field(ge=2)] = Field(4.0, description="truncation k_σ of the test functions")
+    shrink: bool = Field(True, description="reduce the widths automatically where a small recording needs it")
+    gradient_sigma: NotNegative | None = Field(
+        None, description="σ in grid pixels of the Gaussian derivative for |∇u|²; none: from the film's noise"
+    )
+    noise_correction: bool = Field(True, description="remove what pixel noise adds to |∇u|² and to powers of u")
+
+
+class RegressionSettings(Section):
+    """Sparse regression."""
+
+    threshold_on: Literal["share", "coefficient"] = Field(
+        "share", description="share: ‖ξΘ_l‖/‖b‖ of a term; coefficient: the paper's |ξ|"
+    )
+    threshold: NotNegative = Field(0.02, description="terms below it are dropped")
+    ridge: NotNegative = Field(1e-6, description="ridge parameter α on normalised columns")
+    max_iterations: Count = Field(100, description="iterations of thresholding at most")
+    drift: Literal["axes", "scale", "fixed"] = Field(
+        "axes", description="coefficients of the drift: one per axis, one for both, or fixed at 1"
+    )
+    signs: dict[str, Literal["positive", "negative"]] = Field(
+        default_factory=dict, description="sign constraints by term, such as laplacian = 'positive'"
+    )
+
+
+class IdentifiabilitySettings(Section):
+    """Which terms the recording can tell apart."""
+
+    sweep_points: Count = Field(21, description="thresholds in the sweep")
+    sweep_low: Positive = Field(1e-5, description="smallest threshold")
+    sweep_high: Positive = Field(1.0, description="largest threshold")
+    stability_runs: Count = Field(100, description="random-centre runs")
+    stability_centres: Count = Field(1000, description="centres in each run")
+    robust_frequency: Share = Field(0.9, description="selection frequency from which a term counts as robust")
+    correlation_limit: Share = Field(0.95, description="column correlation from which two terms cannot be told apart")
+    explained_share: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.8, description="share of the best library's explained signal below which a library is out"
+    )
+    condition_limit: Positive = Field(1e3, description="condition number above which a library is out")
+
+
+class RolloutSettings(Section):
+    """Simulator."""
+
+    safety: Share = Field(0.25, description="share of the stability limit that a substep may take")
+    max_substeps: Count = Field(2000, description="substeps per frame interval at most")
+    viscosity: NotNegative = Field(0.0, description="added numerical diffusion ε_visc")
+    boundary: Literal["replicate", "periodic"] = Field("replicate", description="boundary condition")
+    clip: Literal["auto", "on", "off"] = Field(
+        "auto", description="clip to [0, 1]; auto: where the data are normalised"
+    )
+    precision: Literal["float64", "float32"] = Field("float64", description="number type of the simulation")
+    levels: tuple[Share, ...] = Field((0.05, 0.10, 0.15, 0.20, 0.25), description="front levels")
+
+
+class RefinementSettings(Section):
+    """Inverse PINN."""
+
+    enabled: bool = Field(True, description="run the inverse-PINN stage")
+    width: Count = Field(64, description="neurons per layer")
+    depth: Count = Field(4, description="hidden layers")
+    pretrain_steps: Annotated[int, Field(ge=0)] = Field(1000, description="steps on the data alone")
+    joint_steps: Count = Field(10000, description="steps on data and residual")
+    data_samples: Count = Field(512, description="data points per step")
+    residual_samples: Count = Field(512, description="residual points per step")
+    optimizer: Literal["soap", "adam"] = Field("soap", description="optimiser")
+    pretrain_rate: Positive = Field(2e-3, description="learning rate of the pretraining")
+    joint_rate: Positive = Field(2e-3, description="learning rate of the joint phase, decayed by a cosine")
+    final_rate: NotNegative = Field(2e-5, description="learning rate at the end; equal to joint_rate: constant")
+    residual_weight: Positive = Field(0.03, description="weight of the residual in the loss")
+    scaled_loss: bool = Field(True, description="nondimensional loss; off: the paper's raw one")
+    coefficients: Literal["projection", "trained"] = Field(
+        "projection", description="projection: least squares at each step; trained: parameters of their own"
+    )
+    frame: Literal["moving", "fixed"] = Field(
+        "moving", description="moving: coordinates follow the drift; fixed: the drift is a term with coefficient 1"
+    )
+    average: bool = Field(
+        True, description="average neighbouring frames and pixels first, down to about 100 of each"
+    )
+    cell_average: bool = Field(True, description="compare averages over pixel cells with the data; off: point values")
+    concentration: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.75, description="share of the points drawn where the plume is; the rest is spread evenly"
+    )
+    output: Literal["data", "unit"] = Field(
+        "data", description="range of the network's sigmoid: the data's with some room, or [0, 1]"
+    )
+    seeds: tuple[int, ...] = Field((2026,), description="seeds; several give a spread")
+
+
+class CalibrationSettings(Section):
+    """Rollout calibration and its bootstrap."""
+
+    optimizer: Literal["lm", "nelder-mead"] = Field("lm", description="Levenberg–Marquardt or Nelder–Mead")
+    max_iterations: Count = Field(300, description="iterations at most")
+    tolerance: Positive = Field(1e-6, description="relative tolerance of objective and coefficients")
+    drift: Literal["fixed", "scale", "spline"] = Field(
+        "spline", description="what is refined of the drift along the way"
+    )
+    drift_knots: Annotated[int, Field(ge=2)] = Field(6, description="knots of the drift's correction spline")
+    max_points: Count | None = Field(None, description="space-time points in the objective at most; none: all")
+    positive: tuple[str, ...] = Field((), description="terms whose coefficient is fitted in log-space")
+    replicates: Annotated[int, Field(ge=0)] = Field(50, description="bootstrap replicates B")
+    bootstrap: Literal["residual", "restart"] = Field("residual", description="form of the block bootstrap")
+    block_length: Count | Literal["sqrt", "automatic"] = Field("sqrt", description="frames in a block")
+    seed: int = Field(42, description="seed of the bootstrap")
+
+
+class FrontSettings(Section):
+    """Front-aware recalibration."""
+
+    enabled: bool = Field(True, description="run the front-aware recalibration")
+    radius_weight: NotNegative = Field(5.0, description="weight w_f of the front radius")
+    growth_weight: NotNegative = Field(0.05, description="weight w_g of the front's growth")
+    softness: Positive = Field(0.02, description="width of the soft front")
+    times: Count = Field(40, description="times in the window at which fronts are compared")
+
+
+class SelectionSettings(Section):
+    """Choice of the law."""
+
+    tie: NotNegative = Field(0.05, description="relative error within which the smaller model wins")
+
+
+class RunSettings(Section):
+    """How the run is carried out."""
+
+    seed: int = Field(0, description="seed of everything that is random")
+    workers: Annotated[int, Field(ge=1)] | Literal["auto"] = Field("auto", description="processes; auto: one per core")
+    device: Literal["cpu", "gpu"] = Field("cpu", description="where rollouts and the network run")
+
+
+class TermSettings(Section):
+    """A term of the user's own: the sum of derivatives of densities over u, u_x, u_y."""
+
+    density: str = Field(description="expression over u, u_x, u_y")
+    derivative: str = Field("", pattern="^[xy]{0,4}$", description="derivative that acts on it, such as 'xx'; '': none")
+
+
+class Settings(Section):
+    """All settings of a run."""
+
+    recording: RecordingSettings = RecordingSettings()
+    split: SplitSettings = SplitSettings()
+    drift: DriftSettings = DriftSettings()
+    weak: WeakSettings = WeakSettings()
+    regression: RegressionSettings = RegressionSettings()
+    identifiability: IdentifiabilitySettings = IdentifiabilitySettings()
+    rollout: RolloutSettings = RolloutSettings()
+    refinement: RefinementSettings = RefinementSettings()
+    calibration: CalibrationSettings = CalibrationSettings()
+    front: FrontSettings = FrontSettings()
+    selection: SelectionSettings = SelectionSettings()
+    run: RunSettings = RunSettings()
+    terms: dict[str, tuple[TermSettings, ...]] = Field(
+        default_factory=dict, description="terms of the user's own, by name: a list of parts that are added"
+    )
+    libraries: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="libraries of the user's own, by name: term names without the drift"
+    )
+
+    def to_toml(self) -> str:
+        """Write every value used as TOML; ``load_settings`` reads it back to the same settings."""
+        import tomli_w
+
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "default": {},
+    "paper": {
+        "recording": {"smooth": 1.0, "pitch": "nodes", "border": 8, "grid": (200, 200), "extent": (200.0, 200.0)},
+        "drift": {"background": "none", "law_correction": False},
+        "weak": {"gradient_sigma": 0.0, "noise_correction": False, "shrink": False},
+        "regression": {"threshold_on": "coefficient", "threshold": 1e-3},
+        "rollout": {"viscosity": 0.01},
+        "refinement": {
+            "width": 128, "depth": 6, "pretrain_steps": 5000, "joint_steps": 12000,
+            "data_samples": 8192, "residual_samples": 4096, "optimizer": "adam",
+            "pretrain_rate": 8e-4, "joint_rate": 2e-4, "final_rate": 2e-4,
+            "residual_weight": 1e-3, "scaled_loss": False, "coefficients": "trained",
+            "frame": "fixed", "average": False, "cell_average": False, "concentration": 0.0, "output": "unit",
+        },
+        "calibration": {"optimizer": "nelder-mead", "drift": "fixed", "max_points": 100_000},
+    },
+    "quick": {
+        "weak": {"test_functions": 1000},
+        "identifiability": {"stability_runs": 30},
+        "refinement": {"enabled": False},
+        "calibration": {"replicates": 12},
+        "front": {"enabled": False},
+    },
+}  # fmt: skip
+
+
+def load_settings(
+    preset: str = "default",
+    file: str | os.PathLike[str] | None = None,
+    overrides: Iterable[str] | Mapping[str, Any] = (),
+) -> Settings:
+    """Combine a preset, a TOML file and overrides, in this order, into validated settings.
+
+    ``overrides`` are ``section.key=value`` texts (values in TOML, bare words allowed) or a mapping
+    from ``section.key`` to a value.
+    """
+    if preset not in PRESETS:
+        raise SettingsError(f"unknown preset '{preset}'{_nearest(preset, PRESETS)}; there are: {', '.join(PRESETS)}")
+    values: dict[str, Any] = {section: dict(keys) for section, keys in PRESETS[preset].items()}
+    if file is not None:
+        _merge(values, _read_toml(Path(file)), str(file))
+    if isinstance(overrides, Mapping):
+        pairs: Iterable[tuple[str, Any]] = overrides.items()
+    else:
+        pairs = (_split_override(text) for text in overrides)
+    for key, value in pairs:
+        path = key.split(".")
+        nested: Any = value
+        for part in reversed(path):
+            nested = {part: nested}
+        _merge(values, nested, f"--set {key}")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read the settings file {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the settings file {path} is not valid TOML: {error}") from None
+
+
+def _split_override(text: str) -> tuple[str, Any]:
+    key, found, value = text.partition("=")
+    if not found or "." not in key:
+        raise SettingsError(f"'{text}' is not of the form section.key=value, such as recording.smooth=1.0")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), {"none": None}.get(value.strip(), value.strip())
+
+
+def _merge(into: dict[str, Any], new: Mapping[str, Any], origin: str) -> None:
+    for key, value in new.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value, origin)
+        elif isinstance(value, Mapping):
+            into[key] = dict(value)
+        elif isinstance(into.get(key), dict):
+            raise SettingsError(f"{origin}: '{key}' is a section, not a value; give section.key")
+        else:
+            into[key] = value
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    match = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean '{match[0]}'?)" if match else ""
+
+
+def _explain(error: ValidationError) -> str:
+    """Turn pydantic's report into lines that name the key, the value and what is allowed."""
+    lines: dict[str, None] = {}
+    for item in error.errors():
+        key, model, description = _locate(tuple(item["loc"]))
+        value = item.get("input")
+        if item["type"] == "extra_forbidden":
+            known = list(model.model_fields)
+            if len(key.split(".")) == 1 and key not in known:
+                known_keys = [f"{s}.{k}" for s, f in Settings.model_fields.items() for k in _keys(f.annotation)]
+                known = [*known, *known_keys]
+            unknown = key if len(known) > len(model.model_fields) else key.rsplit(".", 1)[-1]
+            lines[f"unknown setting '{key}'{_nearest(unknown, known)}; known here: {', '.join(model.model_fields)}"] = (
+                None
+            )
+        else:
+            text = item["msg"].removeprefix("Value error, ")
+            lines[f"setting '{key}' cannot be {value!r}: {text}" + (f" ({description})" if description else "")] = None
+    return "; ".join(lines)
+
+
+def _keys(annotation: Any) -> list[str]:
+    return list(annotation.model_fields) if isinstance(annotation, type) and issubclass(annotation, Section) else []
+
+
+def _locate(location: tuple[Any, ...]) -> tuple[str, type[Section], str]:
+    """Find the dotted key, the section that holds it, and the key's description."""
+    model: type[Section] = Settings
+    parts: list[str] = []
+    description = ""
+    for part in location:
+        info = model.model_fields.get(str(part))
+        if info is None:
+            if not description:
+                parts.append(str(part))
+            break
+        parts.append(str(part))
+        if _keys(info.annotation):
+            model = info.annotation  # type: ignore[assignment]
+        else:
+            description = info.description or ""
+    return ".".join(parts), model, description

@@ -1,0 +1,84 @@
+"""The catalogue: one line defines a term. Names here are the names in settings, files and reports.
+
+Sign rule: u_t = Σ c_j T_j(u). The drift terms are −v_x u_x and −v_y u_y, so that a perfectly measured
+drift has coefficient +1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from video2pde.errors import SettingsError
+from video2pde.terms.term import Term
+
+if TYPE_CHECKING:
+    from video2pde.settings import Settings
+
+_TERMS = (
+    Term.of("constant", ("", "1")),
+    Term.of("u", ("", "u")),
+    Term.of("u_squared", ("", "u**2")),
+    Term.of("u_cubed", ("", "u**3")),
+    Term.of("grad_squared", ("", "u_x**2 + u_y**2")),
+    Term.of("u_grad_squared", ("", "u*(u_x**2 + u_y**2)")),
+    Term.of("laplacian", ("xx", "u"), ("yy", "u")),
+    Term.of("porous", ("xx", "u**2/2"), ("yy", "u**2/2")),
+    Term.of("porous_squared", ("xx", "u**3/3"), ("yy", "u**3/3")),
+    Term.of("u_laplacian", ("xx", "u**2/2"), ("yy", "u**2/2"), ("", "-u_x**2 - u_y**2")),
+    Term.of("biharmonic", ("xxxx", "u"), ("xxyy", "2*u"), ("yyyy", "u")),
+    Term.of("dx", ("x", "u")),
+    Term.of("dy", ("y", "u")),
+    Term.of("dxx", ("xx", "u")),
+    Term.of("dyy", ("yy", "u")),
+    Term.of("drift_x", ("x", "-v_x*u")),
+    Term.of("drift_y", ("y", "-v_y*u")),
+)
+CATALOGUE: Mapping[str, Term] = {term.name: term for term in _TERMS}
+DRIFT = ("drift_x", "drift_y")
+
+LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "A": ("laplacian",),
+    "B": ("u", "laplacian"),
+    "C": ("grad_squared", "laplacian"),
+    "C-alt": ("u_grad_squared", "laplacian"),
+    "C-both": ("grad_squared", "u_grad_squared", "laplacian"),
+    "Full": ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian"),
+    "R": ("u", "u_squared", "laplacian"),
+    "P": ("porous", "laplacian"),
+}
+"""Intrinsic terms of the candidate libraries; the drift belongs to all. R and P are not the paper's."""
+
+
+def get_term(name: str, own: Mapping[str, Term] | None = None) -> Term:
+    """Look a term up by name, in the catalogue and in the user's own terms."""
+    known = {**CATALOGUE, **(own or {})}
+    if name not in known:
+        match = difflib.get_close_matches(name, known, n=1)
+        hint = f" (did you mean '{match[0]}'?)" if match else ""
+        raise SettingsError(f"unknown term '{name}'{hint}; known: {', '.join(known)}")
+    return known[name]
+
+
+def own_terms(settings: Settings) -> dict[str, Term]:
+    """Build the user's terms from the settings; a name of the catalogue cannot be taken again."""
+    terms = {}
+    for name, parts in settings.terms.items():
+        if name in CATALOGUE:
+            raise SettingsError(f"the term name '{name}' is taken by the catalogue; choose another")
+        terms[name] = Term.of(name, *((part.derivative, part.density) for part in parts))
+    return terms
+
+
+def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
+    """Give every library, the user's included, as its intrinsic terms (without the drift)."""
+    own = own_terms(settings)
+    named = {**LIBRARIES, **settings.libraries}
+    for name, terms in named.items():
+        drifting = [term for term in terms if get_term(term, own).is_drift]
+        if drifting or not terms or len(set(terms)) != len(terms):
+            raise SettingsError(
+                f"library '{name}' = {', '.join(terms) or 'nothing'}: give each intrinsic term once, without the drift"
+            )
+    return {name: tuple(get_term(term, own) for term in terms) for name, terms in named.items()}
