@@ -10,6 +10,7 @@ PYTEST := $(ONE_THREAD) $(PY) -m pytest -n $(WORKERS) --dist worksteal
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help demo test check web-check web chromium bench recovery docs lock lowest clean
 
 help:  ## list the targets
@@ -109,7 +110,7 @@ web: web/node_modules/.ready  ## build the report's page anew (needs node)
 	cd web && npm run build
 
 chromium:
-	@if command -v chromium chromium-browser google-chrome >/dev/null 2>&1; then :; \
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing Chromium for the browser tests"; \
 	  { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } >/dev/null \

@@ -1,1 +1,189 @@
-"""Rollout calibration: coefficients that predict, their intervals, and the front-aware variant."""
+"""Rollout calibration: coefficients that predict, and how well they are known.
+
+Every contender is fitted to the rollout of the whole training window from several starts; all must end at the
+same place. A block bootstrap gives the intervals, to which a stated systematic floor is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
+from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration.linearise import prepare_window
+from video2pde.errors import StageError
+from video2pde.field import Field
+from video2pde.parallel import count_workers
+from video2pde.rollout.model import Model
+from video2pde.settings import Settings
+from video2pde.terms import Term
+
+Array = NDArray[np.float64]
+
+SYSTEMATIC_FLOOR = 0.0015
+"""What scheme, pixel pitch and cell averages leave in a coefficient, relative; measured on known-truth fields."""
+SAME_PLACE = 0.01
+"""Relative difference up to which two fits have ended at the same place."""
+POOR = 0.1
+"""Factor on the weak fit that makes the deliberately poor start."""
+START_SHARE = 10
+"""The initial frame is estimated from this fraction of the window's frames."""
+
+
+@dataclass(frozen=True)
+class Est:
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.5g} [{self.low:.5g}, {self.high:.5g}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """One fit from one start: where it came from, where it ended."""
+
+    source: str
+    guess: tuple[float, ...]
+    coefficients: tuple[float, ...]
+    mse: float
+    converged: bool
+    reason: str
+    rollouts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Hold a calibrated contender.
+
+    ``estimates`` by term: bias-corrected value and 95 % interval, the systematic floor included; ``drift_scale``
+    how the refined drift compares with the given one along each axis; ``same_place`` whether all starts ended there.
+    """
+
+    library: str
+    terms: tuple[Term, ...]
+    estimates: Mapping[str, Est]
+    drift_scale: Mapping[str, Est]
+    fit: Fit
+    attempts: tuple[Attempt, ...]
+    same_place: bool
+    bootstrap: Bootstrap | None
+
+    @property
+    def model(self) -> Model:
+        """The calibrated law, the drift as given."""
+        return Model(self.terms, tuple(self.estimates[term.name].value for term in self.terms))
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} = {estimate}" for name, estimate in self.estimates.items())
+        return f"Calibration({self.library}: {listed}; train rMSE {self.fit.mse**0.5:.3g})"
+
+
+def make_problem(
+    train: Field,
+    terms: Sequence[Term],
+    reference: Mapping[str, float],
+    velocity: Array,
+    moments: Mapping[str, Array],
+    settings: Settings,
+) -> Problem:
+    """Set up the fit of a law to the training window.
+
+    Parameters
+    ----------
+    reference : coefficients for which ``velocity`` (t, 2) is the drift, by term.
+    moments : (t, 2) by term, how the law moves the centroid: the drift follows the coefficients by −m_j, unless a
+        spline refines it anyway.
+    """
+    options = settings.calibration
+    values = np.array([reference[term.name] for term in terms])
+    slopes = np.zeros((len(terms), len(train), 2))
+    if options.drift != "spline" and settings.drift.law_correction:
+        slopes = np.stack([-moments[term.name] for term in terms])
+    scales = tuple(float(max(abs(value), 1e-9)) for value in values)
+    return Problem(
+        tuple(terms), prepare_window(train, options.max_points, settings.run.seed), velocity, slopes, values,
+        options.drift, options.drift_knots, settings.rollout, max(5, len(train) // START_SHARE), scales,
+        tuple(i for i, term in enumerate(terms) if term.name in options.positive), count_workers(settings.run.workers),
+    )  # fmt: skip
+
+
+def calibrate(
+    library: str,
+    problem: Problem,
+    starts: Mapping[str, Sequence[float]],
+    settings: Settings,
+    progress: Callable[[int, int], None] | None = None,
+) -> Calibration:
+    """Fit a contender from every start, check that they agree, and bootstrap the best fit.
+
+    ``starts``: coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
+    """
+    options = settings.calibration
+    guesses = {name: [float(value) for value in values] for name, values in starts.items()}
+    first = next(iter(guesses.values()))
+    guesses.setdefault("poor", [POOR * value for value in first])
+    fits = {source: fit_rollout(problem, guess, options) for source, guess in guesses.items()}
+    attempts = tuple(
+        Attempt(
+            source,
+            tuple(guesses[source]),
+            tuple(float(c) for c in fit.coefficients),
+            fit.mse,
+            fit.converged,
+            fit.reason,
+            fit.rollouts,
+        )
+        for source, fit in fits.items()
+    )
+    usable = [fit for fit in fits.values() if np.isfinite(fit.mse)]
+    if not usable:
+        raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
+    best = min(usable, key=lambda fit: (not fit.converged, fit.mse))
+    scales = np.asarray(problem.scales)
+    apart = [
+        np.max(np.abs(fit.coefficients - best.coefficients) / np.maximum(np.abs(best.coefficients), 1e-3 * scales))
+        for fit in fits.values()
+    ]
+    boot = None
+    if options.replicates > 0 and best.converged:
+        boot = bootstrap_fit(problem, best, options, problem.workers, progress)
+    return Calibration(
+        library, problem.terms, _estimates(problem, best, boot), _drift_scale(problem, best, boot), best, attempts,
+        bool(max(apart) < SAME_PLACE), boot,
+    )  # fmt: skip
+
+
+def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, Est]:
+    result = {}
+    for index, term in enumerate(problem.terms):
+        if boot is None or not np.isfinite(boot.low[index]):
+            value = float(fit.coefficients[index])
+            result[term.name] = Est(value, float("nan"), float("nan"))
+            continue
+        value = float(boot.value[index])
+        floor = SYSTEMATIC_FLOOR * abs(value)
+        result[term.name] = Est(value, float(boot.low[index]) - floor, float(boot.high[index]) + floor)
+    return result
+
+
+def _drift_scale(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, Est]:
+    """Compare the refined drift with the given one: the factor that fits best, axis by axis."""
+    scales = {}
+    for axis, name in enumerate("xy"):
+        given = problem.velocity[:, axis]
+        power = float(given @ given)
+        if power == 0:
+            scales[name] = Est(1.0, 1.0, 1.0)
+            continue
+        value = float(given @ fit.velocity[:, axis]) / power
+        spread = 0.0 if boot is None else float(np.abs(given) @ boot.velocity_std[:, axis]) / power
+        scales[name] = Est(value, value - 1.96 * spread, value + 1.96 * spread)
+    return scales

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration.fit import (
-    damped_step, evaluate, Fit, initial_frame, move, Problem, relative_size, velocity_at,
+    damped_step,
+    evaluate,
+    Fit,
+    initial_frame,
+    move,
+    Problem,
+    relative_size,
+    velocity_at,
 )  # fmt: skip
 from video2pde.calibration.linearise import predict_chunks, Window
 from video2pde.parallel import parallel_map
@@ -34,7 +41,8 @@ class Bootstrap:
     """Hold the replicates of a fit.
 
     ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their median less the
-    fit's; ``value``, ``low``, ``high``: bias-corrected estimate and 95 % interval, without the systematic floor;
+    fit's; ``value``, ``low``, ``high``: estimate (less the bias where it is significant) and 95 % interval, without
+    the systematic floor;
     ``velocity_std`` (t, 2): the spread of v(t).
     """
 
@@ -65,11 +73,13 @@ def bootstrap_fit(
     """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
     frames = len(problem.window.times)
     alone = replace(problem, workers=1)
-    predicted = _roll_out(alone, fit)
-    length = _block_length(alone, fit, predicted, settings)
+    residuals = problem.window.values - _roll_out(alone, fit, fit.start)
+    length = _block_length(alone, fit, residuals, settings)
     seeds = [(settings.seed, index) for index in range(settings.replicates)]
     if settings.bootstrap == "residual":
-        work = partial(_refit_residual_blocks, alone, fit, predicted, length)
+        # the truth of the replicates starts from a frame without pixel noise: theirs is added to it, once
+        start = smooth_frame(fit.start)
+        work = partial(_refit_residual_blocks, alone, fit, residuals, _roll_out(alone, fit, start), start, length)
     else:
         blocks = _restarted_blocks(alone, fit, length, workers)
         work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
@@ -79,10 +89,10 @@ def bootstrap_fit(
     return _summarise(problem, fit, settings, length, good, failures)
 
 
-def _roll_out(problem: Problem, fit: Fit) -> NDArray[np.float32]:
+def _roll_out(problem: Problem, fit: Fit, start: Array) -> NDArray[np.float32]:
     model = Model(problem.terms, tuple(fit.coefficients))
     predicted = np.empty_like(problem.window.values)
-    for frames, values in predict_chunks(problem.window, [model], fit.start, fit.velocity[None], problem.rollout):
+    for frames, values in predict_chunks(problem.window, [model], start, fit.velocity[None], problem.rollout):
         predicted[frames] = values[0]
     return predicted
 
@@ -97,16 +107,21 @@ Draw = tuple[Array, Array]
 
 
 def _refit_residual_blocks(
-    problem: Problem, fit: Fit, predicted: NDArray[np.float32], length: int, seed: tuple[int, int]
+    problem: Problem,
+    fit: Fit,
+    residuals: NDArray[np.float32],
+    truth: NDArray[np.float32],
+    true_start: Array,
+    length: int,
+    seed: tuple[int, int],
 ) -> Draw | str:
     rng = np.random.default_rng(seed)
     window = problem.window
-    order = draw_blocks(len(window.times), length, rng)
-    values = predicted + (window.values[order] - predicted[order])
-    resampled = replace(problem, window=replace(window, values=values))
-    # the initial frame as the fit estimates it: predicted, plus the mean error of the first frames
+    errors = residuals[draw_blocks(len(window.times), length, rng)]
+    resampled = replace(problem, window=replace(window, values=truth + errors))
+    # the initial frame as the fit estimates it: the true one, plus the mean error of the first frames
     count = min(problem.start_frames, len(window.times))
-    start = fit.start + (values[:count] - predicted[:count]).mean(axis=0, dtype=np.float64)
+    start = true_start + errors[:count].mean(axis=0, dtype=np.float64)
     modes = fit.modes if len(fit.modes) else None
     state = evaluate(resampled, fit.coefficients, fit.drift, start, modes)
     change = np.inf
@@ -152,17 +167,14 @@ def _draw_restarted_blocks(
     return fit.coefficients - np.linalg.solve(np.asarray(hessian), np.asarray(slope)), fit.velocity
 
 
-def _block_length(
-    problem: Problem, fit: Fit, predicted: NDArray[np.float32], settings: CalibrationSettings
-) -> int:
+def _block_length(problem: Problem, fit: Fit, predicted: NDArray[np.float32], settings: CalibrationSettings) -> int:
     frames = len(problem.window.times)
     if settings.block_length == "sqrt":
         length = round(np.sqrt(frames))
     elif settings.block_length == "automatic":
         weight = problem.window.weight
-        error = (problem.window.values - predicted) * weight
         # the error's projection on the picture itself: a series that carries its dependence in time
-        series = np.einsum("tyx,yx->t", error, fit.start * weight)
+        series = np.einsum("tyx,yx->t", residuals, fit.start * weight)
         length = politis_white(np.asarray(series, float))
     else:
         length = settings.block_length
@@ -209,7 +221,9 @@ def _summarise(
         )  # fmt: skip
     median = np.median(draws, axis=0)
     bias = median - fit.coefficients
-    value = fit.coefficients - bias
+    # a bias that the replicates cannot tell from zero is left alone: taking it off would only add their scatter
+    certain = 1.253 * draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
+    value = fit.coefficients - np.where(np.abs(bias) > 2 * certain, bias, 0.0)
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     # with few replicates the outer quantiles fall short: never narrower than the normal interval
     half = 1.96 * draws.std(axis=0, ddof=1)

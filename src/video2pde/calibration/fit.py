@@ -103,9 +103,7 @@ def velocity_at(problem: Problem, coefficients: Array, drift: Array) -> Array:
     return np.asarray(given + problem.basis.T @ drift) if len(drift) else np.asarray(given)
 
 
-def evaluate(
-    problem: Problem, coefficients: Array, drift: Array, start: Array, modes: Array | None = None
-) -> State:
+def evaluate(problem: Problem, coefficients: Array, drift: Array, start: Array, modes: Array | None = None) -> State:
     """Roll out at a point of the fit; with ``modes`` (q, y, x) the initial frame may change along them."""
     model = Model(problem.terms, tuple(coefficients))
     slopes = problem.velocity_slopes * (1 + drift[0] if problem.drift == "scale" else 1.0)
@@ -303,8 +301,8 @@ def _finish(
 ) -> Fit:
     return Fit(
         tuple(term.name for term in problem.terms), state.coefficients, state.drift,
-        velocity_at(problem, state.coefficients, state.drift), state.start, state.modes, state.cost / problem.window.points,
-        converged, reason, iterations, rollouts, np.array(path),
+        velocity_at(problem, state.coefficients, state.drift), state.start, state.modes,
+        state.cost / problem.window.points, converged, reason, iterations, rollouts, np.array(path),
     )  # fmt: skip
 
 
@@ -337,14 +335,16 @@ def _fit_nelder_mead(
         return _finish(fixed, state, False, f"at the start, {state.linear.failed}", 0, calls, [np.asarray(guess)])
     result = minimize(
         objective, np.zeros(count + extra), method="Nelder-Mead",
-        # tolerances relative to the objective and to the coefficients: an absolute 1e-4 stops where it starts to matter
-        options={"maxiter": settings.max_iterations, "fatol": settings.tolerance * begin, "xatol": settings.tolerance**0.5,
-                 "initial_simplex": _simplex(count + extra)},
+        # relative tolerances: an absolute 1e-4 stops where it starts to matter
+        options={"maxiter": settings.max_iterations, "fatol": settings.tolerance * begin,
+                 "xatol": settings.tolerance**0.5, "initial_simplex": _simplex(count + extra)},
     )  # fmt: skip
     coefficients, drift = unpack(result.x)
     state = evaluate(fixed, coefficients, drift if extra else np.zeros((0, 2)), first)
     reason = "converged" if result.success else f"not converged after {result.nit} iterations"
-    return _finish(fixed, state, bool(result.success), reason, int(result.nit), calls, [np.asarray(guess), coefficients])
+    return _finish(
+        fixed, state, bool(result.success), reason, int(result.nit), calls, [np.asarray(guess), coefficients]
+    )
 
 
 def _simplex(size: int) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 
 from video2pde.field import Field, Grid
 from video2pde.parallel import count_workers
+from video2pde.rollout.forced import forced_frames
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import simulate_batch, simulate_chunks
+from video2pde.rollout.simulate import simulate_chunks
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]
@@ -147,22 +149,18 @@ def predict_chunks(
         ):
             yield frames, np.stack([rollout.values for rollout in rollouts])
         return
-    state = np.broadcast_to(start, (len(models), *window.grid.shape)).copy()
-    yield slice(0, 1), state[:, None].copy()
-    for k in range(1, len(window.times)):
-        state[:, outside] = window.values[k - 1][outside]
-        both = slice(k - 1, k + 1)
-        rollouts = simulate_batch(models, state, window.times[both], window.grid, velocity[:, both], settings)
-        state = np.stack([rollout.values[-1] for rollout in rollouts])
-        shown = state.copy()
-        shown[:, outside] = window.values[k][outside]
-        yield slice(k, k + 1), shown[:, None]
+    for k, _, states in forced_frames(
+        models, start, window.values, outside, window.times, window.grid, velocity, settings
+    ):
+        yield slice(k, k + 1), states[:, None]
 
 
-def _accumulate(values: Array, steps: Array, observed: Array, window: Window, out: Array, workers: int) -> None:
+def _accumulate(
+    values: Array, steps: Array, observed: NDArray[np.float32], window: Window, out: Array, workers: int
+) -> None:
     """Sum the inner products of a chunk's frames, split over the cores."""
     bounds = np.linspace(0, values.shape[1], min(count_workers(workers), values.shape[1]) + 1).astype(int)
-    pieces = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    pieces = [slice(a, b) for a, b in pairwise(bounds)]
 
     def work(piece: slice) -> None:
         _frame_grams(

@@ -31,7 +31,7 @@ CHUNK = {"cpu": 250, "gpu": 1000}
 """Steps in one compiled call; between calls there is time for progress, a checkpoint, and Ctrl-C."""
 RECORD_EVERY = 10
 SAVE_EVERY_S = 10.0
-FINAL_POINTS = 1 << 16
+FINAL_BATCHES = 16
 MARGIN = 0.1
 """Room beyond the data's range, so that no value lies where the sigmoid is flat."""
 
@@ -284,14 +284,15 @@ class _Job:
         return self._solve_finely(state.training)
 
     def _solve_finely(self, training: Training) -> Array:
-        batch = Batch(*(part[:FINAL_POINTS] for part in _shuffled(self.pool, self.seed)))
-        seen = self.trainer.inspect(training.parameters.network, batch)
-        return _solve(np.asarray(seen.rate, np.float64), np.asarray(seen.terms, np.float64))
-
-
-def _shuffled(pool: Batch, seed: int) -> Batch:
-    order = np.random.default_rng(seed).permutation(len(pool.values))[:FINAL_POINTS]
-    return Batch(*(part[order] for part in pool))
+        """Solve for the coefficients on FINAL_BATCHES batches of the held-out points' size: one compiled shape."""
+        rng, count = np.random.default_rng(self.seed), len(self.held_out.values)
+        rates, terms = [], []
+        for _ in range(FINAL_BATCHES):
+            chosen = rng.integers(0, len(self.pool.values), count)
+            seen = self.trainer.inspect(training.parameters.network, Batch(*(part[chosen] for part in self.pool)))
+            rates.append(np.asarray(seen.rate, np.float64))
+            terms.append(np.asarray(seen.terms, np.float64))
+        return _solve(np.concatenate(rates), np.concatenate(terms))
 
 
 def _solve(rate: Array, terms: Array) -> Array:

@@ -19,6 +19,7 @@ from video2pde.field import Field, Grid
 HELD_OUT_SHARE = 0.05
 HELD_OUT_POINTS = 4096
 POOL_POINTS = 1 << 20
+"""Points on the device at most; a short recording's points come eight times on average."""
 ENOUGH_FRAMES = 100
 """Frames that are left at least when neighbours in time are averaged."""
 ENOUGH_CELLS = 100
@@ -86,7 +87,8 @@ def draw_samples(
     held = rng.random(shape, dtype=np.float32) < HELD_OUT_SHARE
     inside = np.ones(field.grid.shape, bool) if field.mask is None else field.mask
     weight = _plume_weight(field, inside)
-    pool = _draw(rng, weight, ~held & inside, POOL_POINTS, concentration)
+    trained = ~held & inside
+    pool = _draw(rng, weight, trained, min(POOL_POINTS, 8 * int(trained.sum())), concentration)
     held_out = _draw(rng, weight, held & inside, HELD_OUT_POINTS, concentration)
     shift = _displacement(velocity, field.dt) if frame == "moving" else np.zeros_like(velocity)
     length = 0.5 * max(np.ptp(field.grid.x) + np.ptp(shift[:, 0]), np.ptp(field.grid.y) + np.ptp(shift[:, 1]))

@@ -19,6 +19,7 @@ from video2pde.terms.words import coefficient_units
 
 PANEL = 2.6
 """Width of a small panel, inches."""
+THRESHOLD_LABELS = {"share": "threshold on a term's share of the signal", "coefficient": "threshold on |coefficient|"}
 
 
 def draw_correlations(found: Identifiability, libraries: Sequence[str] | None = None) -> Figure:
@@ -42,7 +43,9 @@ def draw_correlations(found: Identifiability, libraries: Sequence[str] | None = 
         return figure
 
 
-def draw_threshold_counts(found: Identifiability, libraries: Sequence[str] | None = None) -> Figure:
+def draw_threshold_counts(
+    found: Identifiability, libraries: Sequence[str] | None = None, threshold_on: str = "share"
+) -> Figure:
     """Draw how many terms stay active as the threshold rises, all libraries in one picture."""
     with style.apply():
         figure = Figure(figsize=(5.2, 3.2))
@@ -56,14 +59,16 @@ def draw_threshold_counts(found: Identifiability, libraries: Sequence[str] | Non
                 color=style.library_colour(diagnosis.library), label=diagnosis.library,
             )  # fmt: skip
         axes.set_xscale("log")
-        axes.set_xlabel("threshold on a term's share of the signal")
+        axes.set_xlabel(THRESHOLD_LABELS[threshold_on])
         axes.set_ylabel("active terms, drift included")
         axes.grid(axis="y")
         axes.legend(ncols=2, title="library")
         return figure
 
 
-def draw_coefficient_paths(found: Identifiability, libraries: Sequence[str] | None = None) -> Figure:
+def draw_coefficient_paths(
+    found: Identifiability, libraries: Sequence[str] | None = None, threshold_on: str = "share"
+) -> Figure:
     """Draw each coefficient against the threshold, as a multiple of its value at the smallest one."""
     with style.apply():
         figure, panels = _panels(found, libraries, height=0.95)
@@ -72,15 +77,17 @@ def draw_coefficient_paths(found: Identifiability, libraries: Sequence[str] | No
             for column, name in enumerate(diagnosis.names):
                 path = sweep.coefficients[:, column]
                 label = f"{style.term_label(name)}  {path[0]:.3g}"
+                # later lines are thinner, so that those below stay visible where paths coincide
                 axes.plot(
-                    sweep.thresholds, np.divide(path, abs(path[0]) or 1.0), color=style.term_colour(name), label=label
-                )
+                    sweep.thresholds, np.divide(path, abs(path[0]) or 1.0), color=style.term_colour(name), label=label,
+                    linewidth=max(3.4 - 0.5 * column, 0.7),
+                )  # fmt: skip
             axes.set_xscale("log")
             axes.axhline(0, color=style.GREY, linewidth=0.6)
             axes.set_yscale("symlog", linthresh=1)
             axes.set_title(diagnosis.library)
             axes.legend(fontsize=6, title="term, coefficient at the left", title_fontsize=6, loc="best")
-        figure.supxlabel("threshold on a term's share of the signal", fontsize=9)
+        figure.supxlabel(THRESHOLD_LABELS[threshold_on], fontsize=9)
         figure.supylabel("coefficient relative to its first value", fontsize=9)
         return figure
 
@@ -114,10 +121,10 @@ def draw_coefficient_stability(
         names = list(dict.fromkeys(name for diagnosis in chosen for name in diagnosis.names))
         columns = min(4, len(names))
         rows = -(-len(names) // columns)
-        figure = Figure(figsize=(PANEL * columns, 0.28 * len(chosen) * rows + 0.9 * rows))
+        figure = Figure(figsize=(PANEL * columns, 0.2 * len(chosen) * rows + 0.9 * rows))
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, name in zip(grid.flat, names, strict=False):
-            _draw_one_term(axes, name, chosen, unit)
+            _draw_one_term(axes, name, [diagnosis for diagnosis in chosen if name in diagnosis.names], unit)
         for axes in grid.flat[len(names) :]:
             axes.set_visible(False)
         return figure

@@ -46,6 +46,11 @@ _TERMS: Mapping[str, str] = {
     "drift_y": BLACK,
     "drift": SKY,
 }
+_SHORT: Mapping[str, str] = {
+    "drift": r"$-\mathbf{v}\cdot\nabla u$",
+    "drift_x": "$-v_x u_x$",
+    "drift_y": "$-v_y u_y$",
+}
 _LIBRARIES: Mapping[str, str] = {
     "A": SKY,
     "B": ORANGE,
@@ -102,11 +107,10 @@ def library_colour(name: str) -> str:
 
 def term_label(name: str) -> str:
     """Give a term as matplotlib can typeset it; a user's own term by its name."""
-    if name == "drift":
-        return r"$-\mathbf{v}\cdot\nabla u$"
+    if name in _SHORT:
+        return _SHORT[name]
     if name not in CATALOGUE:
         return name.replace("_", " ")
-    # matplotlib's mathtext knows no \left( and no \cdot\left
-    latex = describe(CATALOGUE[name]).latex.replace(r"\left|", "|").replace(r"\right|", "|")
-    bare = latex.replace(r"\left", "").replace(r"\right", "")
+    # small labels need no growing brackets, and matplotlib has no \left for all of them
+    bare = describe(CATALOGUE[name]).latex.replace(r"\left", "").replace(r"\right", "")
     return f"${bare}$"

@@ -149,12 +149,14 @@ def predict_one_step(
     """Predict each frame from the observed frame before it.
 
     ``observed`` has shape (t, y, x). Frame 0 of a result is the observed one; frame k is the prediction
-    from observed frame k − 1.
+    from observed frame k − 1. ``velocity`` is (t, 2), or one for each model, (m, t, 2).
     """
     chosen = settings or RolloutSettings()
     # converted once: the tasks share the frames
     starts = np.ascontiguousarray(observed, chosen.precision)
-    tasks = [_prepare(model, starts, True, times, grid, velocity, chosen, None) for model in models]
+    drift = None if velocity is None else np.asarray(velocity, float)
+    drifts = list(drift) if drift is not None and drift.ndim == 3 else [drift] * len(models)
+    tasks = [_prepare(model, starts, True, times, grid, v, chosen, None) for model, v in zip(models, drifts, strict=True)]
     return _run(tasks, grid, chosen, accuracy, output, workers, device)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from video2pde.field import Field
 from video2pde.parallel import count_workers
+from video2pde.rollout.forced import simulate_forced
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import Device, predict_one_step, Rollout, simulate_batch
@@ -161,7 +162,7 @@ class Validation:
 def validate(
     window: Field,
     models: Mapping[str, Model],
-    velocity: ArrayLike,
+    velocity: ArrayLike | Mapping[str, ArrayLike],
     settings: RolloutSettings | None = None,
     *,
     background: ArrayLike | None = None,
@@ -175,7 +176,8 @@ def validate(
     ----------
     window : the observed frames of the window.
     models : by library name; their ``drift_scale`` is the learned one (mode A), mode B sets it to 1.
-    velocity : shape (t, 2), measured (v_x, v_y) at the window's times, length per second.
+    velocity : shape (t, 2), measured (v_x, v_y) at the window's times, length per second; or one for each model
+        by name, the baselines' under ``"drift"``.
     settings : the simulator's.
     background : shape (t,) or a number, below centroids and fronts. None: 0, the raw field.
     diffusion : β of the baseline drift + diffusion. None: that baseline is left out.
@@ -189,7 +191,9 @@ def validate(
     for name, model in models.items():
         entries += [(name, "A", model), (name, "B", model.with_measured_drift())]
     persistence = judge.score_persistence()
-    scores = judge.score_models(entries, np.asarray(velocity, float), persistence, workers, device)
+    given = velocity if isinstance(velocity, Mapping) else {name: velocity for name, _, _ in entries}
+    velocities = [np.asarray(given[DRIFT if mode == "baseline" else name], float) for name, mode, _ in entries]
+    scores = judge.score_models(entries, velocities, persistence, workers, device)
     first = len(entries) - 2 * len(models)
     rows = [Row(name, scores[first + 2 * n], scores[first + 2 * n + 1]) for n, name in enumerate(models)]
     return Validation(
@@ -229,7 +233,7 @@ class _Judge:
     def score_models(
         self,
         entries: Sequence[tuple[str, Mode, Model]],
-        velocity: NDArray[np.float64],
+        velocities: Sequence[NDArray[np.float64]],
         persistence: Score,
         workers: int | Literal["auto"],
         device: Device,
@@ -241,10 +245,16 @@ class _Judge:
         for begin in range(0, len(entries), batch):
             part = entries[begin : begin + batch]
             models = [model for _, _, model in part]
-            rollouts = simulate_batch(
-                models, w.values[0], w.times, w.grid, velocity, self.settings,
-                output="float32", workers=workers, device=device,
-            )  # fmt: skip
+            velocity = np.stack(velocities[begin : begin + batch])
+            if w.mask is not None:
+                rollouts = simulate_forced(
+                    models, w.values[0], w.values, ~w.mask, w.times, w.grid, velocity, self.settings
+                )
+            else:
+                rollouts = simulate_batch(
+                    models, w.values[0], w.times, w.grid, velocity, self.settings,
+                    output="float32", workers=workers, device=device,
+                )  # fmt: skip
             full = self._measure_all(rollouts, workers)
             steps = predict_one_step(
                 models, w.values, w.times, w.grid, velocity, self.settings,
