@@ -16,25 +16,41 @@ import pytest
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("steady")
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Result = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Command:
-    """Run ``video2pde`` with arguments, in ``tmp_path``, and return what it printed and its exit status."""
+def command_line() -> Callable[..., list[str]]:
+    """Give the words that start ``video2pde`` with arguments in a process of its own."""
+    return lambda *arguments: [sys.executable, "-m", "video2pde.cli", *map(str, arguments)]
 
-    def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            cli_command(*arguments),
-            **{"cwd": tmp_path, "capture_output": True, "text": True, "check": False, "timeout": 300, **options},
-        )
+
+@pytest.fixture
+def cli(tmp_path: Path, command_line: Callable[..., list[str]]) -> Callable[..., Result]:
+    """Run ``video2pde`` in a process of its own, in ``tmp_path``; give what it printed and its exit status."""
+
+    def run(*arguments: object, **options: Any) -> Result:
+        kept = {"cwd": tmp_path, "capture_output": True, "text": True, "check": False, "timeout": 300, **options}
+        return subprocess.run(command_line(*arguments), **kept)
 
     return run
 
 
-def cli_command(*arguments: object) -> list[str]:
-    """Return the command line of ``video2pde`` in this Python."""
-    return [sys.executable, "-m", "video2pde.cli", *map(str, arguments)]
+@pytest.fixture
+def quick_cli(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Result]:
+    """Run ``video2pde`` as ``cli`` does, but in this process, where the slow imports are done already."""
+    from video2pde.cli import main
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.chdir(tmp_path)
+        capfd.readouterr()
+        words = [str(word) for word in arguments]
+        status = main(words)
+        return subprocess.CompletedProcess(words, status, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture(autouse=True)

@@ -135,6 +135,18 @@ def _no_drift(
     )  # fmt: skip
 
 
+def no_drift(field: Field) -> Drift:
+    """Give the drift of a recording in which nothing moves as a whole: zero, with the picture's centre as centroid."""
+    frames = len(field)
+    centre = np.tile([field.grid.width / 2, field.grid.height / 2], (frames, 1))
+    nothing = np.zeros((frames, 2))
+    everywhere = np.ones(field.grid.shape, bool)
+    return Drift(
+        field.times, nothing, nothing, centre, centre, np.zeros(frames), np.zeros(frames), "none", everywhere, (),
+        field.grid.unit,
+    )  # fmt: skip
+
+
 def estimate_background(field: Field, settings: DriftSettings) -> tuple[Array, Literal["border", "percentile", "none"]]:
     """Estimate the background of every frame from the border's median or from a low percentile.
 

@@ -167,6 +167,7 @@ class RefinementSettings(Section):
     """Inverse PINN."""
 
     enabled: bool = Field(True, description="run the inverse-PINN stage")
+    contenders: Count = Field(2, description="how many contenders are refined, the best explained first")
     width: Count = Field(64, description="neurons per layer")
     depth: Count = Field(4, description="hidden layers")
     pretrain_steps: Annotated[int, Field(ge=0)] = Field(1000, description="steps on the data alone")
@@ -174,10 +175,10 @@ class RefinementSettings(Section):
     data_samples: Count = Field(512, description="data points per step")
     residual_samples: Count = Field(512, description="residual points per step")
     optimizer: Literal["soap", "adam"] = Field("soap", description="optimiser")
-    pretrain_rate: Positive = Field(2e-3, description="learning rate of the pretraining")
-    joint_rate: Positive = Field(2e-3, description="learning rate of the joint phase, decayed by a cosine")
+    pretrain_rate: Positive = Field(5e-3, description="learning rate of the pretraining")
+    joint_rate: Positive = Field(5e-3, description="learning rate of the joint phase, decayed by a cosine")
     final_rate: NotNegative = Field(2e-5, description="learning rate at the end; equal to joint_rate: constant")
-    residual_weight: Positive = Field(0.03, description="weight of the residual in the loss")
+    residual_weight: Positive = Field(0.01, description="weight of the residual in the loss")
     scaled_loss: bool = Field(True, description="nondimensional loss; off: the paper's raw one")
     coefficients: Literal["projection", "trained"] = Field(
         "projection", description="projection: least squares at each step; trained: parameters of their own"

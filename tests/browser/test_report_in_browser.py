@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sample_page import ESCAPE, HOSTILE
-from watching import watched_page
+from watching import wait_until, watched_page
 
 from video2pde.report.document import Page as Document
 
@@ -86,7 +86,7 @@ def test_dark_follows_the_system_and_the_button(browser: Browser, report: Path) 
         assert brightness(page) < 0.15
         page.get_by_role("button", name="Colours: dark").click()
         page.emulate_media(color_scheme="light")
-        assert brightness(page) > 0.9
+        wait_until(lambda: brightness(page) > 0.9)
 
 
 def test_legend_hides_a_series(opened: Page) -> None:

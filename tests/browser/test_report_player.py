@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import matplotlib
 import numpy as np
 import pytest
 from sample_page import FRAMES, sample_field, sample_prediction, SIDE
-from watching import watched_page
+from watching import wait_until, watched_page
 
 from video2pde.field import Field, Windows
 from video2pde.report.document import Head
@@ -33,10 +33,10 @@ def pixels(page: Page, panel: str) -> np.ndarray:
         """key => { const shown = document.querySelector(`[data-panel=${key}] .screen canvas`);
            const copy = new OffscreenCanvas(shown.width, shown.height).getContext('2d', { willReadFrequently: true });
            copy.drawImage(shown, 0, 0);
-           return Array.from(copy.getImageData(0, 0, shown.width, shown.height).data) }""",
+           return btoa(String.fromCharCode(...copy.getImageData(0, 0, shown.width, shown.height).data)) }""",
         panel,
     )
-    return np.array(values, np.uint8).reshape(SIDE, SIDE, 4)
+    return np.frombuffer(base64.b64decode(values), np.uint8).reshape(SIDE, SIDE, 4)
 
 
 def seek(page: Page, frame: int) -> None:
@@ -49,13 +49,6 @@ def seek(page: Page, frame: int) -> None:
 
 def frame_of(page: Page) -> int:
     return int(page.locator(".timeline input").input_value())
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def predicted(frame: int) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,3 +39,11 @@ class watched_page:
             assert self.noise == []
             outside = [url for url in self.requests if url != self.file.as_uri() and not url.startswith("data:")]
             assert outside == []
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Poll until something holds (the page's policy forbids the browser to evaluate conditions)."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)

@@ -18,7 +18,7 @@ LAWS = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
 SETTINGS = load_settings()
 
 
-@lru_cache(maxsize=12)
+@lru_cache(maxsize=20)
 def known_field(name: str, n: int = 100, frames: int = 300) -> Field:
     """Give the true field of a preset case on n × n cells."""
     case = find_preset(name)
@@ -38,7 +38,7 @@ def analyse(field: Field, settings: Settings = SETTINGS) -> tuple[Identifiabilit
     return diagnose(weak, settings), weak, drift
 
 
-@lru_cache(maxsize=12)
+@lru_cache(maxsize=20)
 def known_analysis(name: str, n: int = 100, frames: int = 300) -> tuple[Identifiability, Weak, Drift]:
     """Analyse a preset's true field with the default settings."""
     return analyse(known_field(name, n, frames))

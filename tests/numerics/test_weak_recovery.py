@@ -101,3 +101,28 @@ def test_cell_averages_are_corrected() -> None:
     assert points.grid.dx == pytest.approx(field.grid.dx)
     right, wrong = (relative_errors(analyse(f)[0], find_preset("C"), "C") for f in (field, points))
     assert abs(wrong["grad_squared"]) > 2 * abs(right["grad_squared"])
+
+
+def test_terms_of_the_users_own_are_fitted() -> None:
+    settings = load_settings(
+        overrides={
+            "terms": {
+                "decay": [{"density": "-u"}],
+                "spread": [{"density": "u", "derivative": "xx"}, {"density": "u", "derivative": "yy"}],
+            },
+            "libraries": {"mine": ["decay", "spread"]},
+        }
+    )
+    fit = analyse(known_field("B"), settings)[0].libraries["mine"].fit
+    law = find_preset("B").law
+    assert fit.coefficients["decay"] == pytest.approx(-law.u, rel=1e-3)
+    assert fit.coefficients["spread"] == pytest.approx(law.laplacian, rel=1e-3)
+
+
+@pytest.mark.parametrize("signs", [{"laplacian": "positive"}, {"grad_squared": "positive", "laplacian": "positive"}])
+def test_sign_constraints_reach_every_library(signs: dict[str, str]) -> None:
+    found, _, _ = analyse(known_field("C", 40, 97), load_settings(overrides={"regression.signs": signs}))
+    for diagnosis in found.libraries.values():
+        for name in signs:
+            assert diagnosis.fit.coefficients.get(name, 0.0) >= 0
+            assert (diagnosis.sweep.coefficients[:, [n == name for n in diagnosis.names]] >= 0).all()

@@ -6,12 +6,12 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import cli_command, Command
 from recording_files import blot, levels, write_film
 
 from video2pde import __version__
@@ -21,6 +21,7 @@ from video2pde.errors import InputError
 from video2pde.field import Field
 from video2pde.settings import load_settings, RecordingSettings
 
+Command = Callable[..., subprocess.CompletedProcess[str]]
 HEAVY = ("numpy", "scipy", "pydantic", "sympy", "numba", "jax", "matplotlib", "pandas", "av", "PIL", "tifffile")
 WATCH = f"""
 import sys
@@ -62,8 +63,8 @@ def test_help_takes_less_than_half_a_second(cli: Command) -> None:
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
 
 
-def test_version(cli: Command) -> None:
-    assert cli("--version").stdout.strip() == __version__
+def test_version(quick_cli: Command) -> None:
+    assert quick_cli("--version").stdout.strip() == __version__
 
 
 def test_every_recording_flag_is_a_setting() -> None:
@@ -130,48 +131,48 @@ def test_field_writes_all_of_it_and_prints_the_stage_table(cli: Command, film: P
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
-def test_field_into_one_file_quietly(cli: Command, film: Path, tmp_path: Path) -> None:
-    done = cli("field", film, "--out", "one.npz", "--quiet", "--start", 2, "--every", 2)
+def test_field_into_one_file_quietly(quick_cli: Command, film: Path, tmp_path: Path) -> None:
+    done = quick_cli("field", film, "--out", "one.npz", "--quiet", "--start", 2, "--every", 2)
     assert done.returncode == 0, done.stderr
     assert len(Field.load(tmp_path / "one.npz")) == 5
     assert all(line.startswith("warning: ") for line in done.stderr.splitlines())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["film.mp4", "one.npz"]
 
 
-def test_field_again_keeps_what_others_put_beside_it(cli: Command, film: Path, tmp_path: Path) -> None:
+def test_field_again_keeps_what_others_put_beside_it(quick_cli: Command, film: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
     for grid in ("10,12", "11,13"):
-        assert cli("field", film, "--out", "out", "--grid", grid, "--no-figures").returncode == 0
+        assert quick_cli("field", film, "--out", "out", "--grid", grid, "--no-figures").returncode == 0
     assert Field.load(tmp_path / "out" / "field.npz").grid.shape == (11, 13)
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
     assert not (tmp_path / "out" / "figures").exists()
 
 
-def test_a_field_can_be_read_again(cli: Command, film: Path, tmp_path: Path) -> None:
-    assert cli("field", film, "--out", "one.npz").returncode == 0
-    done = cli("field", "one.npz", "--out", "two", "--stop", 6)
+def test_a_field_can_be_read_again(quick_cli: Command, film: Path, tmp_path: Path) -> None:
+    assert quick_cli("field", film, "--out", "one.npz").returncode == 0
+    done = quick_cli("field", "one.npz", "--out", "two", "--stop", 6)
     assert done.returncode == 0, done.stderr
     assert len(Field.load(tmp_path / "two" / "field.npz")) == 6
 
 
-def test_preview_prints_an_option_that_field_takes(cli: Command, film: Path, tmp_path: Path) -> None:
-    done = cli("preview", film)
+def test_preview_prints_an_option_that_field_takes(quick_cli: Command, film: Path, tmp_path: Path) -> None:
+    done = quick_cli("preview", film)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "film-preview.png").read_bytes().startswith(b"\x89PNG")
     option, crop = done.stdout.split()
     assert option == "--crop"
     assert len(crop.split(",")) == 4
-    assert cli("field", film, "--out", "out.npz", option, crop).returncode == 0
-    given = cli("preview", film, "--crop", "1,2,30,20", "--out", "look.png", "--quiet")
+    assert quick_cli("field", film, "--out", "out.npz", option, crop).returncode == 0
+    given = quick_cli("preview", film, "--crop", "1,2,30,20", "--out", "look.png", "--quiet")
     assert given.stdout == "--crop 1,2,30,20\n"
     assert given.stderr == ""
     assert (tmp_path / "look.png").exists()
 
 
-def test_synth_renders_what_is_asked_for(cli: Command, tmp_path: Path) -> None:
+def test_synth_renders_what_is_asked_for(quick_cli: Command, tmp_path: Path) -> None:
     options = ["--size", "96x64", "--frames", 5, "--duration", 8, "--drift", "-0.1,0.2", "--laplacian", 0.5]
-    done = cli(
+    done = quick_cli(
         "synth", "c", "--out", "known", *options, "--seed", 3, "--noise", 0.01, "--crf", 12, "--container", "mkv"
     )
     assert done.returncode == 0, done.stderr
@@ -181,7 +182,7 @@ def test_synth_renders_what_is_asked_for(cli: Command, tmp_path: Path) -> None:
     assert truth["drift"]["mean"] == [-0.1, 0.2]
     assert (truth["size"], truth["frames"], truth["crf"]) == ([64, 96], 5, 12)
     assert (truth["seed"], truth["camera_seed"], truth["noise"]) == (3, 3, 0.01)
-    times = Field.load(_reduce(cli, tmp_path)).times
+    times = Field.load(_reduce(quick_cli, tmp_path)).times
     assert np.allclose(times, np.linspace(0, 8, 5), atol=1e-3)
 
 
@@ -190,14 +191,14 @@ def _reduce(cli: Command, folder: Path) -> Path:
     return folder / "known.npz"
 
 
-def test_synth_list_names_every_case(cli: Command) -> None:
-    lines = cli("synth", "--list").stdout.splitlines()
+def test_synth_list_names_every_case(quick_cli: Command) -> None:
+    lines = quick_cli("synth", "--list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["A", "B", "C", "C-alt", "Fisher", "drift", "noise", "static", "demo"]
     assert "9.005 |∇u|²" in lines[2]
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    process = subprocess.Popen(cli_command("synth", "--list"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def test_a_reader_that_goes_away_is_no_error(command_line: Callable[..., list[str]]) -> None:
+    process = subprocess.Popen(command_line("synth", "--list"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
@@ -208,9 +209,14 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 def test_a_staged_folder_moves_only_when_all_went_well(tmp_path: Path) -> None:
     target = tmp_path / "a" / "b"
-    with pytest.raises(KeyError), staged_folder(target) as folder:
-        (folder / "half").write_text("half")
-        raise KeyError("no")
+
+    def fail() -> None:
+        with staged_folder(target) as folder:
+            (folder / "half").write_text("half")
+            raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        fail()
     assert list(tmp_path.iterdir()) == []
     with staged_folder(target) as folder:
         (folder / "inner").mkdir()

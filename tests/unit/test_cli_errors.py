@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from conftest import cli_command, Command
 from PIL import Image
 from recording_files import blot, cut_short, levels, write_film
 
+Command = Callable[..., subprocess.CompletedProcess[str]]
 FRAMES = levels(blot(30), 16, 235)
 NOISY = (FRAMES.astype(int) + np.random.default_rng(5).integers(-8, 9, FRAMES.shape)).clip(16, 235).astype(np.uint8)
 
@@ -116,9 +116,9 @@ def test_a_bad_recording(cli: Command, tmp_path: Path, make: Callable[[Path], Pa
 
 @pytest.mark.parametrize("make", [cut_mp4, cut_avi, cut_gif, cut_tiff])
 def test_a_truncated_recording_can_be_used_on_demand(
-    cli: Command, tmp_path: Path, make: Callable[[Path], Path]
+    quick_cli: Command, tmp_path: Path, make: Callable[[Path], Path]
 ) -> None:
-    done = cli("field", make(tmp_path), "--out", "part.npz", "--fps", 10, "--allow-truncated")
+    done = quick_cli("field", make(tmp_path), "--out", "part.npz", "--fps", 10, "--allow-truncated")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "part.npz").exists()
     assert "the readable frames were used" in done.stderr
@@ -146,10 +146,10 @@ def test_a_truncated_recording_can_be_used_on_demand(
         (["--mask", "u>7"], "mask"),
     ],
 )
-def test_bad_options(cli: Command, tmp_path: Path, options: list[str], says: str) -> None:
+def test_bad_options(quick_cli: Command, tmp_path: Path, options: list[str], says: str) -> None:
     film = write_film(tmp_path / "film.mp4", FRAMES)
     (tmp_path / "broken.toml").write_text("[recording\n")
-    assert says in one_line(cli("field", film, "--out", "out", *options))
+    assert says in one_line(quick_cli("field", film, "--out", "out", *options))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["broken.toml", "film.mp4"]
 
 
@@ -169,19 +169,19 @@ def test_bad_options(cli: Command, tmp_path: Path, options: list[str], says: str
         (["preview", "none.mp4"], "no such recording"),
     ],
 )
-def test_wrong_commands(cli: Command, tmp_path: Path, arguments: list[str], says: str) -> None:
-    assert says in one_line(cli(*arguments))
+def test_wrong_commands(quick_cli: Command, tmp_path: Path, arguments: list[str], says: str) -> None:
+    assert says in one_line(quick_cli(*arguments))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_output_that_cannot_be_written_is_refused_before_any_work(cli: Command, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(quick_cli: Command, tmp_path: Path) -> None:
     film = write_film(tmp_path / "film.mp4", FRAMES)
     (tmp_path / "file").write_text("mine")
-    assert "it is a file" in one_line(cli("field", film, "--out", "file"))
-    assert "file" in one_line(cli("field", film, "--out", "file/out"))
-    assert "/proc/none" in one_line(cli("field", film, "--out", "/proc/none/out"))
-    assert "/proc/none" in one_line(cli("synth", "A", "--out", "/proc/none/out"))
-    assert "cannot write" in one_line(cli("preview", film, "--out", "/proc/none.png", "--quiet"))
+    assert "it is a file" in one_line(quick_cli("field", film, "--out", "file"))
+    assert "file" in one_line(quick_cli("field", film, "--out", "file/out"))
+    assert "/proc/none" in one_line(quick_cli("field", film, "--out", "/proc/none/out"))
+    assert "/proc/none" in one_line(quick_cli("synth", "A", "--out", "/proc/none/out"))
+    assert "cannot write" in one_line(quick_cli("preview", film, "--out", "/proc/none.png", "--quiet"))
     assert (tmp_path / "file").read_text() == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "film.mp4"]
 
@@ -218,8 +218,8 @@ def test_debugging_shows_the_traceback(cli: Command) -> None:
     assert "Traceback" in done.stderr
 
 
-def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
-    command = cli_command("synth", "A", "--out", "out", "--frames", 20_000, "--size", "640x480")
+def test_an_interrupt_ends_with_130_and_leaves_nothing(command_line: Callable[..., list[str]], tmp_path: Path) -> None:
+    command = command_line("synth", "A", "--out", "out", "--frames", 20_000, "--size", "640x480")
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 60
     while not any(tmp_path.glob(".video2pde-*/.film*")):  # the film is being written

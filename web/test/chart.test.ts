@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { formatTicks, formatValue } from "../src/chart/format.ts";
+import { formatTicks, formatValue, formatWithin } from "../src/chart/format.ts";
 import { nearest } from "../src/chart/interaction.ts";
 import { thin, traceEllipse } from "../src/chart/layers.ts";
 import { equalise, extent, linearTicks, logTicks, makeScale, widen } from "../src/chart/scale.ts";
@@ -15,6 +15,12 @@ test("values are written as people write them", () => {
   assert.equal(formatValue(0), "0");
   assert.equal(formatValue(null), "–");
   assert.equal(formatValue(-Infinity), "−∞");
+});
+
+test("readings keep their decimals", () => {
+  assert.deepEqual([0.51234, -0.1, -0.00004, null].map((value) => formatWithin(value, 0.78)), ["0.512", "−0.100", "0.000", "–"]);
+  assert.equal(formatWithin(123.4, 255), "123");
+  assert.equal(formatWithin(2e-9, 1e-8), "2×10⁻⁹");
 });
 
 test("ticks share their decimals", () => {

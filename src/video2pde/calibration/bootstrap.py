@@ -23,6 +23,7 @@ from video2pde.calibration.fit import (
     move,
     Problem,
     relative_size,
+    smooth_frame,
     velocity_at,
 )  # fmt: skip
 from video2pde.calibration.linearise import predict_chunks, Window
@@ -167,7 +168,7 @@ def _draw_restarted_blocks(
     return fit.coefficients - np.linalg.solve(np.asarray(hessian), np.asarray(slope)), fit.velocity
 
 
-def _block_length(problem: Problem, fit: Fit, predicted: NDArray[np.float32], settings: CalibrationSettings) -> int:
+def _block_length(problem: Problem, fit: Fit, residuals: NDArray[np.float32], settings: CalibrationSettings) -> int:
     frames = len(problem.window.times)
     if settings.block_length == "sqrt":
         length = round(np.sqrt(frames))
@@ -221,9 +222,8 @@ def _summarise(
         )  # fmt: skip
     median = np.median(draws, axis=0)
     bias = median - fit.coefficients
-    # a bias that the replicates cannot tell from zero is left alone: taking it off would only add their scatter
-    certain = 1.253 * draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
-    value = fit.coefficients - np.where(np.abs(bias) > 2 * certain, bias, 0.0)
+    # a bias within the replicates' own scatter is left alone: taking it off would only add that scatter
+    value = fit.coefficients - np.where(np.abs(bias) > draws.std(axis=0, ddof=1), bias, 0.0)
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     # with few replicates the outer quantiles fall short: never narrower than the normal interval
     half = 1.96 * draws.std(axis=0, ddof=1)

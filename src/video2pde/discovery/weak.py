@@ -34,7 +34,9 @@ from video2pde.terms.term import compile_density, Order, Term
 Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
 
-CHUNK_FRAMES = 24
+FRAMES_AT_ONCE = 24
+"""Frames in work at the same time, over all threads: they bound the memory beyond what is kept."""
+MOST_THREADS = 6
 SIGMA_STEPS = ((0.01, 0.0), (0.2, 1.0), (np.inf, 1.5))
 """Noise share of the gradient's energy up to which a smoothing of the gradient (pixels) is enough."""
 
@@ -254,10 +256,12 @@ def _is_nonlinear(density: sympy.Expr) -> bool:
 
 def over_chunks(work: Callable[[slice], int], frames: int, progress: Callable[[int, int], None] | None = None) -> None:
     """Run ``work`` on chunks of frames over the cores; each thread computes alone, BLAS included."""
-    chunks = [slice(start, min(start + CHUNK_FRAMES, frames)) for start in range(0, frames, CHUNK_FRAMES)]
+    threads = min(count_workers("auto"), MOST_THREADS)
+    size = FRAMES_AT_ONCE // max(threads, 2)
+    chunks = [slice(start, min(start + size, frames)) for start in range(0, frames, size)]
     done = 0
     # BLAS threads of several calls at once wait for each other: one thread per chunk is several times faster
-    with threadpool_limits(1), ThreadPoolExecutor(count_workers("auto")) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         for count in pool.map(work, chunks):
             done += count
             if progress is not None:

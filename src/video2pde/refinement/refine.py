@@ -136,9 +136,9 @@ def _caveats(settings: RefinementSettings) -> list[str]:
 
 
 @lru_cache(maxsize=4)
-def _find_trainer(law: Law, settings: RefinementSettings, chunk: int) -> Trainer:
+def _find_trainer(law: Law, settings: RefinementSettings) -> Trainer:
     """Compile once for all seeds and resumed runs."""
-    return Trainer(law, settings, chunk)
+    return Trainer(law, settings)
 
 
 class _Job:
@@ -155,7 +155,8 @@ class _Job:
         progress: Callable[[Standing], None] | None,
     ) -> None:
         self.law, self.settings, self.samples, self.seed, self.start = law, settings, samples, seed, start
-        self.trainer = _find_trainer(law, settings, chunk)
+        self.trainer = _find_trainer(law, settings)
+        self.chunk = chunk
         self.pool, self.held_out = _to_device(samples.pool), _to_device(samples.held_out)
         self.key = jax.random.key(seed + 1)
         self.progress = progress
@@ -190,10 +191,10 @@ class _Job:
 
     def _pretrain(self, state: Checkpoint) -> Checkpoint:
         done, total = int(state.training.step), self.settings.pretrain_steps
-        steps = min(self.trainer.chunk, total - done)
+        steps = min(self.chunk, total - done)
         scales = self._scales(1.0, np.ones(len(self.law.terms)))
-        training, trace = self.trainer.pretrain(state.training, self.pool, self.key, scales, jnp.int32(steps))
-        rows = _thin(np.asarray(trace, np.float64)[:steps])
+        training, trace = self.trainer.pretrain(state.training, self.pool, self.key, scales, steps)
+        rows = _thin(np.asarray(trace, np.float64))
         data = np.sqrt(rows[:, 0]) / self._relative[0]
         self._tell("pretraining", done + steps, total, float(data[-1]), None, None)
         return state.pretrained(training, _thin_steps(done, steps), data)
@@ -212,10 +213,10 @@ class _Job:
 
     def _join(self, state: Checkpoint) -> Checkpoint:
         done, total = int(state.training.step), self.settings.joint_steps
-        steps = min(self.trainer.chunk, total - done)
+        steps = min(self.chunk, total - done)
         scales = self._scales(state.rate_size, state.natural)
-        training, trace = self.trainer.join(state.training, self.pool, self.key, scales, jnp.int32(steps))
-        rows = _thin(np.asarray(trace, np.float64)[:steps])
+        training, trace = self.trainer.join(state.training, self.pool, self.key, scales, steps)
+        rows = _thin(np.asarray(trace, np.float64))
         if not np.isfinite(rows).all():
             raise StageError(f"the refinement diverged at joint step {done + steps}; lower refinement.joint_rate")
         relative = self._relative[0], self._relative[1] or state.rate_size

@@ -69,11 +69,10 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True)
 class Trainer:
-    """Compile the two phases for one law and one set of settings; ``chunk`` steps run per call at most."""
+    """Compile the two phases for one law and one set of settings; each call runs a number of steps without the host."""
 
     law: Law
     settings: RefinementSettings
-    chunk: int
 
     @cached_property
     def _optimiser(self) -> Optimiser:
@@ -95,7 +94,7 @@ class Trainer:
 
     @cached_property
     def pretrain(self) -> Callable[..., tuple[Training, jax.Array]]:
-        """Compile (training, pool, key, scales, steps) -> (training, trace of the data loss (chunk, 1))."""
+        """Compile (training, pool, key, scales, steps) -> (training, trace of the data loss (steps, 1))."""
 
         def step(training: Training, pool: Batch, key: jax.Array, scales: Scales) -> tuple[Training, jax.Array]:
             batch = _pick(pool, jax.random.fold_in(key, training.step), self.settings.data_samples)
@@ -108,13 +107,13 @@ class Trainer:
             rate = jnp.float32(self.settings.pretrain_rate)
             return self._advance(training, gradient, rate, training.normal), value[None]
 
-        return self._loop(step, 1)
+        return self._loop(step)
 
     @cached_property
     def join(self) -> Callable[..., tuple[Training, jax.Array]]:
         """Compile (training, pool, key, scales, steps) -> (training, trace).
 
-        The trace (chunk, 2 + terms) holds the data loss, the residual loss and the coefficients.
+        The trace (steps, 2 + terms) holds the data loss, the residual loss and the coefficients.
         """
         settings = self.settings
         points = max(settings.data_samples, settings.residual_samples)
@@ -139,7 +138,7 @@ class Trainer:
             rate = decay(training.step, settings.joint_steps, settings.joint_rate, settings.final_rate)
             return self._advance(training, gradient, rate, normal), trace
 
-        return self._loop(step, 2 + len(self.law.terms))
+        return self._loop(step)
 
     def _evaluate(self, network: Network, batch: Batch, scales: Scales) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Evaluate the data at the first points and the scaled law at the first points, each as many as set."""
@@ -158,21 +157,19 @@ class Trainer:
         parameters, state = self._optimiser.update(gradient, training.optimiser, training.parameters, rate)
         return Training(training.step + 1, parameters, state, normal)
 
-    def _loop(
-        self, step: Callable[..., tuple[Training, jax.Array]], columns: int
-    ) -> Callable[..., tuple[Training, jax.Array]]:
+    def _loop(self, step: Callable[..., tuple[Training, jax.Array]]) -> Callable[..., tuple[Training, jax.Array]]:
         def run(
-            training: Training, pool: Batch, key: jax.Array, scales: Scales, steps: jax.Array
+            training: Training, pool: Batch, key: jax.Array, scales: Scales, steps: int
         ) -> tuple[Training, jax.Array]:
-            def body(index: jax.Array, carry: tuple[Training, jax.Array]) -> tuple[Training, jax.Array]:
-                moved, row = step(carry[0], pool, key, scales)
-                return moved, carry[1].at[index].set(row)
-
-            trace = jnp.zeros((self.chunk, columns), jnp.float32)
-            result: tuple[Training, jax.Array] = jax.lax.fori_loop(0, steps, body, (training, trace))
+            # full float32 on a GPU too: ten-bit products would spoil the normal equations and SOAP's bases
+            with jax.default_matmul_precision("highest"):
+                result: tuple[Training, jax.Array] = jax.lax.scan(
+                    lambda carry, _: step(carry, pool, key, scales), training, None, length=steps
+                )
             return result
 
-        return jax.jit(run)
+        # the number of steps is fixed at compilation, so that a GPU need not ask the host whether to go on
+        return jax.jit(run, static_argnums=4)
 
     @cached_property
     def inspect(self) -> Callable[..., Any]:

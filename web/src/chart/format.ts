@@ -22,6 +22,13 @@ export function formatValue(value: number | null | undefined, digits = 4): strin
   return pretty(String(Number(value.toPrecision(digits))));
 }
 
+/** Write a value of a quantity that spans `range`, to a thousandth of it or so, always with as many decimals. */
+export function formatWithin(value: number | null | undefined, range: number): string {
+  if (value === null || value === undefined || !(range >= 1e-5 && range < 1e6)) return formatValue(value, 3);
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(range)));
+  return pretty(value.toFixed(decimals)).replace(/^−(0(?:\.0*)?)$/, "$1");
+}
+
 /** Write tick values alike: the same number of decimals, or powers of ten where they are very large or small. */
 export function formatTicks(ticks: number[], log: boolean): string[] {
   const largest = Math.max(...ticks.map(Math.abs));

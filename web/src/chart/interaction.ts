@@ -30,8 +30,9 @@ export function nearest(points: Point[], x: number, y: number, scattered: boolea
 
 function valueText(series: Series, index: number, axis: Axis): string {
   const [low, high] = [series.low?.[index] ?? null, series.high?.[index] ?? null];
-  const interval = low === null || high === null ? "" : ` [${formatValue(low)}, ${formatValue(high)}]`;
-  const unit = axis.unit === "" ? "" : ` ${axis.unit}`;
+  const interval = low === null || high === null ? "" : ` [${formatValue(low, 3)}, ${formatValue(high, 3)}]`;
+  // A long unit stands on the axis already and would only cover the curve.
+  const unit = axis.unit === "" || axis.unit.length > 5 ? "" : ` ${axis.unit}`;
   return `${formatValue(series.y[index])}${interval}${unit}`;
 }
 

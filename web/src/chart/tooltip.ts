@@ -23,7 +23,7 @@ export function tooltip(): Tooltip {
       const room = (element.parentElement?.clientWidth ?? 0) - element.offsetWidth;
       const left = x + 14 > room ? x - element.offsetWidth - 14 : x + 14;
       element.style.left = `${Math.max(0, Math.min(Math.max(0, room), left))}px`;
-      element.style.top = `${Math.max(0, y - element.offsetHeight - 10)}px`;
+      element.style.top = `${Math.max(0, y - element.offsetHeight / 2)}px`;
     },
     hide() {
       element.hidden = true;

@@ -1,4 +1,4 @@
-import { formatValue } from "../chart/format.ts";
+import { formatValue, formatWithin } from "../chart/format.ts";
 import { h } from "../dom.ts";
 import type { Film, MapName } from "../model.ts";
 import { colourIndex, colourTable, paintBar, type Rgb } from "./colourmaps.ts";
@@ -65,6 +65,11 @@ export class Panel {
     return level === undefined ? null : valueOf(this.film, level);
   }
 
+  /** Write that value, as finely as the film resolves it. */
+  say(frame: number, pixel: number): string {
+    return formatWithin(this.value(frame, pixel), this.film.high - this.film.low);
+  }
+
   /** Paint a frame; say so where the film has none. */
   paint(frame: number): void {
     const place = this.places.get(frame);
@@ -89,7 +94,7 @@ export class Panel {
   /** Mark a pixel and show its value; null clears both. */
   probe(frame: number, pixel: number | null): void {
     this.cross.hidden = pixel === null;
-    this.shown.textContent = pixel === null ? "" : formatValue(this.value(frame, pixel), 3);
+    this.shown.textContent = pixel === null ? "" : this.say(frame, pixel);
     if (pixel === null) return;
     const { nx, ny } = this.film;
     this.cross.style.left = `${(100 * ((pixel % nx) + 0.5)) / nx}%`;

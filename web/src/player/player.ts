@@ -1,4 +1,3 @@
-import { formatValue } from "../chart/format.ts";
 import { chart } from "../chart/xy.ts";
 import { h } from "../dom.ts";
 import type { Axis, Chart, Film, Player, Series } from "../model.ts";
@@ -75,7 +74,7 @@ export function player(model: Player, load: Load): HTMLElement {
       return;
     }
     const at = pixel;
-    const values = keys.map((key) => `${NAMES[key].toLowerCase()} ${formatValue(panels.get(key)?.value(frame, at), 3)}`);
+    const values = keys.map((key) => `${NAMES[key].toLowerCase()} ${panels.get(key)?.say(frame, at)}`);
     readout.textContent = `${sayPosition(model, at)}, t = ${sayTime(model, frame)}: ${values.join(", ")}`;
   }
 

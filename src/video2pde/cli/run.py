@@ -1,0 +1,234 @@
+"""The commands on runs: the whole mission (run), its stages one by one, and finished runs side by side (runs)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TYPE_CHECKING, TypeVar
+
+from cyclopts import App, Parameter
+
+from video2pde.cli.options import DEFAULT_RECORDING, DEFAULT_SETTINGS, flag, RecordingOptions, SettingsOptions
+from video2pde.cli.recording import Film
+from video2pde.errors import InputError
+
+if TYPE_CHECKING:
+    from video2pde.runs.events import QuietEvents
+    from video2pde.runs.listing import RunSummary
+
+Answer = TypeVar("Answer")
+INTERRUPTED = 130
+POLL_SECONDS = 0.1
+Out = Annotated[Path, Parameter(help="Folder of the run; an unfinished run in it is continued.")]
+Latex = Annotated[bool, flag("Write the tables as LaTeX too.")]
+
+
+def run(
+    film: Film,
+    /,
+    *,
+    out: Out,
+    latex: Latex = False,
+    recording: RecordingOptions = DEFAULT_RECORDING,
+    settings: SettingsOptions = DEFAULT_SETTINGS,
+) -> None:
+    """Find the equation that a recording follows, from film to report.
+
+    Leaves result.json, model.json, report.html, figures/, tables/, settings.toml and log.txt in the folder, and
+    prints the equation with its intervals. Started again in the same folder, it goes on from what is valid:
+
+        video2pde run film.mp4 --out result --crop 450,0,1080,1080
+        video2pde run film.mp4 --out result --preset quick
+        video2pde run film.mp4 --out result --set calibration.replicates=200 --latex
+    """
+    _follow(film, out, None, latex, recording, settings)
+
+
+@dataclass(frozen=True)
+class StageCommand:
+    """A command that goes on up to one stage: its name, the last stage that it runs, and what that does."""
+
+    name: str
+    until: str
+    text: str
+
+
+STAGE_COMMANDS = (
+    StageCommand("discover", "discovery", "Measure the drift, fit every library, and see what can be told apart."),
+    StageCommand("validate", "validation", "Roll every library out over the validation frames."),
+    StageCommand("refine", "refinement", "Refine the contenders' coefficients by the inverse PINN."),
+    StageCommand("calibrate", "front", "Fit the contenders' rollouts, with intervals, and to the fronts."),
+    StageCommand("select", "selection", "Choose the law and freeze the choice."),
+    StageCommand("evaluate", "test", "Predict the held-out frames with the chosen law, once."),
+    StageCommand("report", "report", "Write the result, the page, the figures and the tables."),
+)
+
+
+def make_stage_command(stage: StageCommand) -> Callable[..., None]:
+    """Make the command that runs up to ``stage``."""
+
+    def command(
+        film: Film,
+        /,
+        *,
+        out: Out,
+        latex: Latex = False,
+        recording: RecordingOptions = DEFAULT_RECORDING,
+        settings: SettingsOptions = DEFAULT_SETTINGS,
+    ) -> None:
+        _follow(film, out, stage.until, latex, recording, _continued(settings, out))
+
+    command.__name__ = stage.name
+    command.__doc__ = f"""{stage.text}
+
+    Goes on in the folder of a run, with the settings that it has, up to and including this stage; what is there
+    and valid is not computed again. 'video2pde run' finishes it:
+
+        video2pde {stage.name} film.mp4 --out result
+        video2pde {stage.name} film.mp4 --out result --set run.seed=1
+    """
+    return command
+
+
+def runs(
+    *folders: Annotated[Path, Parameter(help="Folders of runs.")],
+    json_: Annotated[bool, Parameter(name="--json", help="Print JSON.", negative="", show_default=False)] = False,
+) -> None:
+    """List runs side by side: law, coefficients with 95 % intervals, error on the held-out frames, time.
+
+    For example:
+
+        video2pde runs result-1 result-2
+        video2pde runs results/* --json
+    """
+    from video2pde.runs.listing import summarise_run
+
+    if not folders:
+        raise InputError("runs needs one or more folders, such as 'runs result-1 result-2'")
+    found = [summarise_run(folder) for folder in folders]
+    if json_:
+        print(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
+    else:
+        print(_tabulate(found))
+
+
+def register(app: App) -> None:
+    """Add the commands of this module to the application."""
+    app.command(run)
+    for stage in STAGE_COMMANDS:
+        app.command(make_stage_command(stage), name=stage.name)
+    app.command(runs)
+
+
+def _continued(options: SettingsOptions, out: Path) -> SettingsOptions:
+    """Start from the settings that the run has, unless others are named."""
+    used = out / "settings.toml"
+    plain = options.settings is None and options.preset == DEFAULT_SETTINGS.preset
+    return replace(options, settings=used) if plain and used.is_file() else options
+
+
+def _follow(
+    film: Path, out: Path, until: str | None, latex: bool, recording: RecordingOptions, options: SettingsOptions
+) -> None:
+    """Run the pipeline, show how it goes on, and print what it found."""
+    settings = options.load(recording)
+    from video2pde.pipeline import run_pipeline
+    from video2pde.runs.events import choose_events
+    from video2pde.runs.memory import check_recording
+
+    check_recording(film, settings)
+    logging.captureWarnings(True)  # into log.txt: a library's warnings would tear the display apart
+    try:
+        with choose_events(options.quiet) as events:
+            result = interruptible(lambda: run_pipeline(film, out, settings, events, until, latex), events)
+    finally:
+        logging.captureWarnings(False)
+    if result is None:
+        print(f"stage '{until}' is done; 'video2pde run' goes on from here", file=sys.stderr)
+        return
+    print(result.summary())
+    print(f"report: {out / 'report.html'}")
+
+
+def interruptible(task: Callable[[], Answer], events: QuietEvents) -> Answer:
+    """Carry a task out so that Ctrl-C ends the process within a second, whatever compiled code is running.
+
+    The task runs in a thread of its own, and this one waits for it and for Ctrl-C. Every finished stage is on
+    disk, so that nothing is lost by leaving at once.
+    """
+    outcome: Future[Answer] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(task())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=work, name="pipeline", daemon=True)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+        return outcome.result()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # leaving takes a moment: a second Ctrl-C must not disturb it
+        _leave(events)
+        raise
+
+
+def _leave(events: QuietEvents) -> None:
+    """Say how to go on, end the workers, and end this process without waiting for its threads."""
+    events.close()
+    command = shlex.join(["video2pde", *sys.argv[1:]])
+    logging.getLogger("video2pde").warning("interrupted")
+    print(f"interrupted; finished stages are kept, go on with: {command}", file=sys.stderr, flush=True)
+    for worker in multiprocessing.active_children():
+        worker.kill()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
+
+
+HEADINGS = ("run", "verdict", "law", "coefficients, 95 % intervals", "test error", "persistence", "time")
+
+
+def _tabulate(found: list[RunSummary]) -> str:
+    """Write the runs as a table, with one line for each coefficient."""
+    blocks = [[[heading] for heading in HEADINGS], *(_cells(summary) for summary in found)]
+    widths = [max(len(line) for block in blocks for line in block[column]) for column in range(len(HEADINGS))]
+    lines = []
+    for block in blocks:
+        for row in range(max(len(cell) for cell in block)):
+            texts = [cell[row] if row < len(cell) else "" for cell in block]
+            lines.append("  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip())
+    return "\n".join(lines)
+
+
+def _cells(summary: RunSummary) -> list[list[str]]:
+    from video2pde.report.numbers import format_estimate, format_number
+
+    def percent(value: float | None) -> str:
+        return "–" if value is None else f"{format_number(100 * value, '.3g')} %"
+
+    terms: dict[str, Any] = dict(summary.terms or {})
+    name_width = max(map(len, terms), default=0)
+    coefficients = [
+        " ".join([name.ljust(name_width), *format_estimate(entry.value, entry.low, entry.high)]).rstrip()
+        for name, entry in terms.items()
+    ]
+    law = f"{summary.library}: {summary.equation}" if summary.library else "–"
+    time = "–" if summary.seconds is None else f"{summary.seconds:.0f} s"
+    return [
+        [summary.folder], [summary.verdict], [law], coefficients or ["–"],
+        [percent(summary.rrmse)], [percent(summary.persistence)], [time],
+    ]  # fmt: skip

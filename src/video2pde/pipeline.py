@@ -1,0 +1,228 @@
+"""From recording to result: the stages in order. Nothing else knows the order.
+
+Every stage's artefact is kept in the run folder under a key made of its settings and of what it was made from, so
+that a run continues where it stopped, and a changed setting recomputes only what depends on it. The test window
+is cut off before the first stage that could see it and is read by ``evaluate`` alone, after the choice is frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from video2pde import __version__
+from video2pde.errors import InputError
+from video2pde.field import Windows
+from video2pde.recording import read_recording
+from video2pde.recording.source import hash_recording, open_recording
+from video2pde.refinement.result import Refinement
+from video2pde.result import Result
+from video2pde.runs.events import Events, QuietEvents
+from video2pde.runs.folder import RunFolder, stage_key
+from video2pde.selection import select
+from video2pde.settings import Settings
+from video2pde.stages import (
+    baseline_diffusion,
+    calibrate_contender,
+    Contender,
+    discover_structure,
+    evaluate,
+    final_models,
+    measure_drift,
+    recalibrate_front,
+    validate_models,
+)
+
+Artefact = TypeVar("Artefact")
+STAGES = {
+    "recording": "film to field",
+    "drift": "background, centroid, drift",
+    "discovery": "weak form, sparse fits, identifiability",
+    "validation": "rollouts of every library",
+    "refinement": "inverse PINN",
+    "calibration": "rollout calibration and bootstrap",
+    "front": "front-aware recalibration",
+    "selection": "the choice, frozen",
+    "test": "the held-out frames, once",
+    "report": "page, figures, tables",
+}
+
+
+def run_pipeline(
+    film: str | Path,
+    out: str | Path,
+    settings: Settings | None = None,
+    events: Events | None = None,
+    until: str | None = None,
+    latex: bool = False,
+) -> Result | None:
+    """Turn a recording into a law and leave the result in ``out``; None where ``until`` stops it early.
+
+    ``until`` names the last stage to run (one of :data:`STAGES`).
+    """
+    settings = settings or Settings()
+    if until is not None and until not in STAGES:
+        raise InputError(f"there is no stage '{until}'; there are: {', '.join(STAGES)}")
+    events = events or QuietEvents()
+    with RunFolder(out, events) as folder:
+        run = _Run(folder, settings, events, until, hash_recording(open_recording(Path(film))))
+        folder.write_text("settings.toml", settings.to_toml())
+        try:
+            return _run_stages(run, Path(film), latex)
+        except _EndHere:
+            return None
+
+
+def _run_stages(run: _Run, film: Path, latex: bool) -> Result:
+    s = run.settings
+    recording = run.stage("recording", lambda: read_recording(film, s, run.progress), (), s.recording)
+    field = recording.field
+    windows = Windows.split(len(field), s.split.train, s.split.validation)
+    known = field.frames(slice(0, windows.validation_end))
+    train = known.frames(windows.train)
+
+    drift, notes = run.stage("drift", lambda: measure_drift(known, s), ("recording",), s.drift, s.split)
+    found = run.stage(
+        "discovery", lambda: discover_structure(known, drift, windows, s, run.progress),
+        ("drift",), s.weak, s.regression, s.identifiability, s.terms, s.libraries, s.run.seed,
+    )  # fmt: skip
+    diffusion = baseline_diffusion(found)
+    validation = run.stage(
+        "validation",
+        lambda: validate_models(known, windows.validation, drift, found.models, diffusion, s),
+        ("discovery",), s.rollout, s.run.device,
+    )  # fmt: skip
+
+    contenders = found.contenders if found.identifiability.law_seen else ()
+    refined = run.stage(
+        "refinement", lambda: _refine(run, contenders, train, drift, found), ("discovery",), s.refinement, s.run.device
+    )
+
+    def calibrate_all() -> dict[str, Any]:
+        done = {}
+        for index, contender in enumerate(contenders):
+            run.events.progress(index, len(contenders), f"calibrating {contender.library}")
+            done[contender.library] = calibrate_contender(
+                contender, train, drift.frames(windows.train), found, refined.get(contender.library), s
+            )
+        return done
+
+    calibrations = run.stage("calibration", calibrate_all, ("refinement",), s.calibration, s.rollout)
+
+    def all_fronts() -> dict[str, Any]:
+        wanted = [c for c in contenders if s.front.enabled and c.library in calibrations and _tracks_front(c)]
+        return {
+            c.library: recalibrate_front(
+                c, calibrations[c.library], train, drift.frames(windows.train), found, refined.get(c.library), s
+            )
+            for c in wanted
+        }
+
+    fronts = run.stage("front", all_fronts, ("calibration",), s.front)
+    models = final_models(calibrations, fronts)
+
+    def choose() -> Any:
+        final = validate_models(known, windows.validation, drift, models, diffusion, s)
+        why_not = "" if found.identifiability.law_seen else found.identifiability.verdict
+        return select(calibrations, final, s.selection, min(field.grid.dx, field.grid.dy), why_not), final
+
+    selection, final = run.stage("selection", choose, ("front", "validation"), s.selection)
+    # the choice is on disk from here on; only now may the test window be read
+    tested = run.stage("test", lambda: evaluate(field, windows, selection, models, diffusion, s), ("selection",))
+    warnings = (*recording.warnings, *notes, *_caveats(found, calibrations, refined))
+    result = Result(field, tested.drift, found, validation, calibrations, selection, final, tested.scores, s, warnings)
+    run.begin("report")
+    from video2pde.report.publish import Artefacts, publish
+
+    publish(run.folder, Artefacts(result, recording, windows, refined, fronts, tested.forecasts, run.timings), latex)
+    run.finish("report")
+    return result
+
+
+def _tracks_front(contender: Contender) -> bool:
+    """Tell whether front-aware recalibration means anything: the paper's gradient family, and diffusion."""
+    return any(term.name == "laplacian" for term in contender.terms) and len(contender.terms) > 1
+
+
+def _refine(run: _Run, contenders: Sequence[Contender], train: Any, drift: Any, found: Any) -> dict[str, Refinement]:
+    """Refine the leading contenders by the inverse PINN, each with its own checkpoint."""
+    options = run.settings.refinement
+    if not options.enabled or not contenders:
+        return {}
+    from video2pde.discovery.moments import law_velocity
+    from video2pde.refinement.refine import refine
+
+    done = {}
+    chosen = contenders[: options.contenders]
+    for index, contender in enumerate(chosen):
+        weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
+        velocity = law_velocity(drift.frames(slice(0, len(train))), found.moments, weak)
+
+        def tell(standing: Any, index: int = index, name: str = contender.library) -> None:
+            figures = ", ".join(f"{term} {value:.4g}" for term, value in standing.coefficients.items())
+            share = standing.step / max(standing.steps, 1)
+            run.events.progress(round(1000 * (index + share)), 1000 * len(chosen), f"{name}: {figures}")
+
+        done[contender.library] = refine(
+            train, contender.terms, velocity, list(weak.values()), options, device=run.settings.run.device,
+            checkpoint=run.folder.path / "stages" / f"refinement-{contender.library}.npz", progress=tell,
+        )  # fmt: skip
+        if done[contender.library].interrupted:
+            raise KeyboardInterrupt
+    return done
+
+
+def _caveats(found: Any, calibrations: dict[str, Any], refined: dict[str, Refinement]) -> tuple[str, ...]:
+    notes = [*found.system.widths.notes]
+    for name, calibration in calibrations.items():
+        if not calibration.fit.converged:
+            notes.append(f"calibration of {name} did not converge: {calibration.fit.reason}")
+        elif not calibration.same_place:
+            notes.append(f"the starts of {name} did not all end at the same coefficients")
+    notes += [f"inverse PINN of {name}: {r.reason}" for name, r in refined.items() if not r.converged]
+    return tuple(notes)
+
+
+class _EndHere(Exception):
+    """The stage named by ``until`` is done."""
+
+
+class _Run:
+    """Keep what every stage needs: the folder, the settings, who is told, and the keys of finished stages."""
+
+    def __init__(self, folder: RunFolder, settings: Settings, events: Events, until: str | None, film: str) -> None:
+        self.folder, self.settings, self.events, self.until = folder, settings, events, until
+        self.timings: dict[str, float] = {}
+        self._film, self._keys = film, dict[str, str]()
+
+    def progress(self, done: int, total: int | None) -> None:
+        self.events.progress(done, total)
+
+    def stage(self, name: str, compute: Callable[[], Artefact], after: Sequence[str], *settings: Any) -> Artefact:
+        """Load or compute a stage; its key holds the settings that it uses and the keys of what it is made from."""
+        self.begin(name)
+        inputs = [self._film, *(self._keys[stage] for stage in after)]
+        key = self._keys[name] = stage_key(name, inputs, [_dump(value) for value in settings], __version__)
+        artefact, seconds, cached = self.folder.stage(name, key, compute)
+        self.timings[name] = seconds
+        self.events.done(name, seconds, cached)
+        if name == self.until:
+            raise _EndHere
+        return artefact
+
+    def begin(self, name: str) -> None:
+        self.events.stage(name, STAGES[name])
+
+    def finish(self, name: str) -> None:
+        self.events.done(name, 0.0, False)
+
+
+def _dump(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _dump(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_dump(item) for item in value]
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value

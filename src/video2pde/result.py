@@ -1,0 +1,253 @@
+"""The result of a run: what was found, in the form that scripts rely on (``result.json``), and in words."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from video2pde import __version__
+from video2pde.calibration import Calibration, Est
+from video2pde.drift import Drift
+from video2pde.field import Field
+from video2pde.rollout.validate import Score, Validation
+from video2pde.selection import Selection
+from video2pde.settings import Settings
+from video2pde.stages import Discovery
+from video2pde.terms import Term
+from video2pde.terms.words import coefficient_units, describe
+
+SCHEMA = 1
+_PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Gather the artefacts of a finished run; ``test`` is None where no law was left to evaluate."""
+
+    field: Field
+    drift: Drift
+    discovery: Discovery
+    validation: Validation
+    calibrations: Mapping[str, Calibration]
+    selection: Selection
+    final_validation: Validation | None
+    test: Validation
+    settings: Settings
+    warnings: tuple[str, ...]
+    report: str = ""
+
+    @property
+    def chosen(self) -> Calibration | None:
+        name = self.selection.chosen
+        return None if name is None else self.calibrations[name]
+
+    def to_json(self, timings: Mapping[str, float]) -> dict[str, Any]:
+        """Give ``result.json``; numbers that do not exist are null."""
+        field, test = self.field, self.test
+        chosen = self.chosen
+        return _plain(
+            {
+                "schema": SCHEMA,
+                "verdict": self.selection.verdict,
+                "reason": self.selection.reason,
+                "recording": {
+                    "path": field.provenance.path,
+                    "sha256": field.provenance.sha256,
+                    "frames": len(field),
+                    "duration_s": field.duration,
+                    "grid": list(field.grid.shape),
+                    "dx": field.grid.dx,
+                    "dy": field.grid.dy,
+                    "dt": field.dt,
+                    "unit": field.grid.unit,
+                },
+                "drift": {"mean": list(self.drift.mean), "background": float(self.drift.background.mean())},
+                "selected": None if chosen is None else describe_law(chosen, field.grid.unit),
+                "alternatives": [
+                    describe_law(self.calibrations[name], field.grid.unit)
+                    for name in self.selection.alternatives
+                    if name in self.calibrations
+                ],
+                "front_best": self.selection.front_best,
+                "selection": {
+                    "digest": self.selection.digest,
+                    "tolerance": self.selection.tolerance,
+                    "candidates": [
+                        {
+                            "library": c.library,
+                            "rrmse": c.rrmse,
+                            "front_rmse": c.front_rmse,
+                            "centroid_rmse": c.centroid_rmse,
+                            "skill": c.skill,
+                            "criteria": {
+                                k.name: {"value": k.value, "limit": k.limit, "passed": k.passed} for k in c.criteria
+                            },
+                        }
+                        for c in self.selection.candidates
+                    ],
+                },
+                "libraries": {name: self._library(name) for name in self.discovery.identifiability.libraries},
+                "validation": _scores(self.validation),
+                "calibrated_validation": {} if self.final_validation is None else _scores(self.final_validation),
+                "test": self._test(test),
+                "warnings": list(self.warnings),
+                "seed": self.settings.run.seed,
+                "versions": {
+                    "video2pde": __version__,
+                    "python": platform.python_version(),
+                    **{p: version(p) for p in _PACKAGES},
+                },
+                "timings_s": dict(timings),
+            }
+        )
+
+    def _library(self, name: str) -> dict[str, Any]:
+        d = self.discovery.identifiability.libraries[name]
+        return {
+            "terms": list(d.terms),
+            "condition": d.condition,
+            "active": list(d.fit.active),
+            "coefficients": dict(d.fit.coefficients),
+            "standard_errors": dict(d.fit.errors),
+            "explained": d.fit.explained,
+            "selection_frequency": dict(d.stability.frequency),
+            "contender": d.contender,
+            "verdict": d.verdict,
+        }
+
+    def _test(self, test: Validation) -> dict[str, Any]:
+        best = next((row.measured for row in test.rows if row.library == self.selection.chosen), None)
+        return {
+            "rrmse": None if best is None else best.full.rrmse,
+            "front_rmse": None if best is None else best.full.front_rmse,
+            "centroid_rmse": None if best is None else best.full.centroid_rmse,
+            "one_step_rrmse": None if best is None else best.one_step.rrmse,
+            "skill": None if best is None else best.skill,
+            "baselines": {score.name: score.full.rrmse for score in test.baselines},
+            "alternatives": {
+                row.library: row.measured.full.rrmse for row in test.rows if row.library != self.selection.chosen
+            },
+        }
+
+    def summary(self) -> str:
+        """Say what was found, for the terminal: equation with intervals, verdict, errors, warnings."""
+        lines = []
+        chosen = self.chosen
+        if chosen is not None:
+            lines += [equation_text(chosen.terms, chosen.estimates), ""]
+            lines += [
+                f"  {describe(term).text:<12} {_interval(chosen.estimates[term.name])} "
+                f"{coefficient_units(term, self.field.grid.unit)}"
+                for term in chosen.terms
+            ]
+            lines.append(
+                "  drift        scale "
+                + ", ".join(f"{axis} {_interval(estimate)}" for axis, estimate in chosen.drift_scale.items())
+            )
+        verdict = {"law": "law found", "ambiguous": "ambiguous", "no_law": "no law"}[self.selection.verdict]
+        lines.append(f"verdict: {verdict}: {self.selection.reason}")
+        for score in self._ladder():
+            lines.append(f"  held-out error {score.full.rrmse:8.3%}  {score.name}")
+        lines += [f"warning: {text}" for text in self.warnings]
+        return "\n".join(lines)
+
+    def _ladder(self) -> Sequence[Score]:
+        chosen = [row.measured for row in self.test.rows if row.library == self.selection.chosen]
+        return [*chosen, *self.test.baselines]
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+def describe_law(calibration: Calibration, unit: str) -> dict[str, Any]:
+    """Give one law as ``result.json`` holds it."""
+    return {
+        "library": calibration.library,
+        "drift_scale": {axis: _estimate(estimate) for axis, estimate in calibration.drift_scale.items()},
+        "terms": {
+            term.name: {**_estimate(calibration.estimates[term.name]), "unit": coefficient_units(term, unit)}
+            for term in calibration.terms
+        },
+        "equation": {
+            "text": equation_text(calibration.terms, calibration.estimates),
+            "latex": equation_latex(calibration.terms, calibration.estimates),
+        },
+        "starts_agree": calibration.same_place,
+        "replicates": None
+        if calibration.bootstrap is None
+        else {"converged": calibration.bootstrap.converged, "requested": calibration.bootstrap.requested},
+    }
+
+
+def equation_text(terms: Sequence[Term], estimates: Mapping[str, Est]) -> str:
+    """Write the law in Unicode: u_t + v(t)·∇u = 9.005 |∇u|² + 0.666 Δu."""
+    parts = [(estimates[term.name].value, describe(term).text) for term in terms]
+    return "u_t + v(t)·∇u = " + (_join(parts, " ", "−") if parts else "0")
+
+
+def equation_latex(terms: Sequence[Term], estimates: Mapping[str, Est]) -> str:
+    """Write the law in LaTeX."""
+    parts = [(estimates[term.name].value, describe(term).latex) for term in terms]
+    return r"u_t + \mathbf{v}(t)\cdot\nabla u = " + (_join(parts, r"\,", "-") if parts else "0")
+
+
+def _join(parts: Sequence[tuple[float, str]], space: str, minus: str) -> str:
+    text = ""
+    for index, (value, term) in enumerate(parts):
+        sign = minus if value < 0 else "+"
+        lead = (minus if value < 0 else "") if index == 0 else f" {sign} "
+        text += f"{lead}{abs(value):.4g}{space}{term}"
+    return text
+
+
+def _interval(estimate: Est) -> str:
+    if not math.isfinite(estimate.low):
+        return f"{estimate.value:.5g} (no interval)"
+    return f"{estimate.value:.5g}  [{estimate.low:.5g}, {estimate.high:.5g}]"
+
+
+def _estimate(estimate: Est) -> dict[str, float]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _scores(validation: Validation) -> dict[str, Any]:
+    return {
+        "baselines": {score.name: score.full.rrmse for score in validation.baselines},
+        "libraries": {
+            row.library: {
+                mode: {
+                    "rrmse": score.full.rrmse,
+                    "one_step_rrmse": score.one_step.rrmse,
+                    "front_mae": score.full.front_mae,
+                    "front_rmse": score.full.front_rmse,
+                    "centroid_rmse": score.full.centroid_rmse,
+                    "skill": score.skill,
+                    "failure": score.failure,
+                }
+                for mode, score in (("learned", row.learned), ("measured", row.measured))
+            }
+            for row in validation.rows
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold by null, and numpy's by Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

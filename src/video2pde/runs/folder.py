@@ -1,0 +1,236 @@
+"""The run folder: each stage's artefact under the key it was made with, one process at a time, and a log.
+
+    DIR/.lock           held by the process that works here
+    DIR/log.txt         everything that was told, with its time; later runs add to it
+    DIR/stages/NN-name.npz
+
+What a stage gives back has always been read from its file, also when it was computed a moment ago. So a run that
+was killed and continued works on exactly the same values as one that was not.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import logging
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from video2pde import __version__
+from video2pde.errors import InputError
+from video2pde.field import atomic_write
+from video2pde.runs.archive import load_artefact, read_meta, save_artefact
+from video2pde.runs.events import Events, QuietEvents
+from video2pde.runs.keys import stage_key
+
+__all__ = ["RunFolder", "Stage", "stage_key"]
+
+Artefact = TypeVar("Artefact")
+
+STAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+LOGGED = ("video2pde", "py.warnings")
+BUSY = (errno.EAGAIN, errno.EACCES)
+
+
+class Stage(NamedTuple, Generic[Artefact]):
+    """A stage's artefact, the seconds that it took to compute, and whether that was in an earlier run."""
+
+    artefact: Artefact
+    seconds: float
+    cached: bool
+
+
+class RunFolder:
+    """Open the folder of a run for this process alone, and keep its stages.
+
+    Parameters
+    ----------
+    path : the folder; it is made where it does not exist.
+    events : who is told about an artefact that had to be given up; the log is, in any case.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], events: Events | None = None) -> None:
+        self.path = Path(path)
+        self.stages = self.path / "stages"
+        self._events = events or QuietEvents()
+        self._names: list[str] = []
+        self._lock = _open_locked(self.path, self.stages)
+        try:
+            _remove_leftovers(self.path)
+            self._log = _start_log(self.path / "log.txt")
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            logging.getLogger(LOGGED[0]).error("stopped by %s: %s", type(error).__name__, error, exc_info=error)
+        self.close()
+
+    def close(self) -> None:
+        """Let the folder go; another process may use it from now on."""
+        for name in LOGGED:
+            logging.getLogger(name).removeHandler(self._log)
+        self._log.close()
+        os.close(self._lock)
+
+    def stage(
+        self, name: str, key: str, compute: Callable[[], Artefact], *, cls: type[Artefact] | None = None
+    ) -> Stage[Artefact]:
+        """Give the stage's artefact: from its file where ``key`` fits, else computed and written.
+
+        Parameters
+        ----------
+        name : short name, also in the file's name.
+        key : see ``keys.stage_key``.
+        compute : makes the artefact.
+        cls : what the artefact must be an instance of; a file with anything else in it is not used.
+        """
+        path = self._place(name)
+        self._names.append(name)
+        found = self._load(path, name, key, cls)
+        if found is None:
+            seconds = self._compute(path, name, key, compute)
+            return Stage(load_artefact(path), seconds, cached=False)
+        return found
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a text file of the run, whole or not at all."""
+        path = self.path / name
+        _make_folder(path.parent)
+        with atomic_write(path) as file:
+            file.write(text.encode("utf-8"))
+        return path
+
+    def write_json(self, name: str, value: Any) -> Path:
+        """Write a JSON file of the run, whole or not at all; NaN and infinity, unknown to JSON, become null."""
+        text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+        return self.write_text(name, text + "\n")
+
+    def _compute(self, path: Path, name: str, key: str, compute: Callable[[], Any]) -> float:
+        """Compute and write an artefact; it is let go on return, before its file is read."""
+        started = time.perf_counter()
+        artefact = compute()
+        seconds = time.perf_counter() - started
+        save_artefact(path, artefact, {"stage": name, "key": key, "seconds": seconds, "version": __version__})
+        return seconds
+
+    def _load(self, path: Path, name: str, key: str, cls: type[Artefact] | None) -> Stage[Artefact] | None:
+        """Read the stage's file if there is one with this key; one that cannot be used is told, and replaced later."""
+        if not path.exists():
+            return None
+        try:
+            meta = read_meta(path)
+            if meta.get("key") != key:
+                return None
+            artefact = load_artefact(path)
+            if cls is not None and not isinstance(artefact, cls):
+                raise InputError(f"{path} holds a {type(artefact).__name__}, not a {cls.__name__}")
+            return Stage(artefact, float(meta["seconds"]), cached=True)
+        except (InputError, KeyError, TypeError, ValueError) as error:
+            self._events.note(f"stage '{name}' is computed again: {error}")
+            return None
+
+    def _place(self, name: str) -> Path:
+        """Give the stage's file, numbered by the order of the calls; one that has another number is moved there."""
+        if not STAGE_NAME.fullmatch(name) or name in self._names:
+            raise ValueError(f"'{name}' cannot name a stage, or names two")
+        path = self.stages / f"{len(self._names) + 1:02d}-{name}.npz"
+        pattern = re.compile(rf"\d{{2,}}-{re.escape(name)}\.npz")
+        for other in sorted(self.stages.iterdir()):
+            if other != path and pattern.fullmatch(other.name):
+                if path.exists():
+                    other.unlink()
+                else:
+                    other.rename(path)
+        return path
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"cannot write into {path}: it is, or lies in, a file; choose another --out") from None
+    except OSError as error:
+        raise _not_writable(path, error) from None
+
+
+def _open_locked(path: Path, stages: Path) -> int:
+    """Make the folder and take its lock; the lock goes with the process, however that ends."""
+    _make_folder(path)
+    try:
+        lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _make_folder(stages)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    except OSError as error:
+        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
+        os.close(lock)
+        if error.errno in BUSY:
+            who = f"process {holder}" if holder else "another process"
+            raise InputError(f"{path} is in use by {who}; wait for it or choose another --out") from None
+        raise _not_writable(path, error) from None
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _not_writable(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write into {path}: {error.strerror or error}; choose another --out")
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of a process that was killed while it wrote: ``.NAME.XXXXXXXX.SUFFIX``."""
+    for folder in (path, path / "stages", path / "figures", path / "tables"):
+        for file in folder.iterdir() if folder.is_dir() else ():
+            match = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}(\.\w+)", file.name)
+            if match and Path(match[1]).suffix == match[2] and file.is_file():
+                file.unlink(missing_ok=True)
+
+
+class _LogFile(logging.FileHandler):
+    """Write the log; a disk that is full is told by the artefact that does not fit, not by the log."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002
+        return
+
+
+def _start_log(path: Path) -> logging.Handler:
+    try:
+        handler = _LogFile(path, encoding="utf-8")
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    for name in LOGGED:
+        logging.getLogger(name).addHandler(handler)
+    logger = logging.getLogger(LOGGED[0])
+    logger.setLevel(logging.DEBUG)
+    logger.info("video2pde %s, process %d", __version__, os.getpid())
+    return handler
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return value

@@ -1,0 +1,81 @@
+"""What finished runs found, read from their ``result.json``, for a look at several side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from video2pde.errors import InputError
+
+UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A coefficient with its 95 % interval; None where there is none."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Sum one run up.
+
+    ``rrmse`` and ``persistence`` are relative errors on the test window, of the law and of the prediction that
+    nothing changes; ``seconds`` the time of all stages. None: the run has no such number.
+    """
+
+    folder: str
+    verdict: str
+    library: str | None = None
+    equation: str = ""
+    terms: Mapping[str, Interval] | None = None
+    rrmse: float | None = None
+    persistence: float | None = None
+    seconds: float | None = None
+
+
+def summarise_run(folder: Path) -> RunSummary:
+    """Read what a run found; a folder with stages and no result yet is called unfinished."""
+    path = folder / "result.json"
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        if (folder / "stages").is_dir():
+            return RunSummary(str(folder), UNFINISHED)
+        raise InputError(f"{folder} is not the folder of a run: it has no result.json") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not a result written by video2pde ({error})") from None
+    try:
+        return _summarise(folder, result)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} is not a result written by video2pde ({type(error).__name__}: {error})") from None
+
+
+def _summarise(folder: Path, result: Mapping[str, Any]) -> RunSummary:
+    law, test = result["selected"], result["test"] or {}
+    return RunSummary(
+        str(folder),
+        str(result["verdict"]),
+        None if law is None else str(law["library"]),
+        "" if law is None else str(law["equation"]["text"]),
+        None if law is None else {name: _interval(entry) for name, entry in law["terms"].items()},
+        _number(test.get("rrmse")),
+        _number(test.get("baselines", {}).get("persistence")),
+        sum(float(seconds) for seconds in result["timings_s"].values()),
+    )
+
+
+def _interval(entry: Mapping[str, Any]) -> Interval:
+    return Interval(float(entry["value"]), _number(entry.get("low")), _number(entry.get("high")))
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,112 @@
+"""How much memory a run will need, before it begins, and how much there is."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from video2pde.errors import InputError
+from video2pde.parallel import count_workers
+from video2pde.recording.arrays import is_saved_field
+from video2pde.recording.layout import plan_layout
+from video2pde.recording.source import open_recording
+from video2pde.settings import Settings
+
+LIMIT = 0.8
+"""Share of the available memory that a run may plan to use."""
+PROGRAM = 700e6
+"""Bytes of the program itself: the interpreter, compiled code, XLA."""
+WEAK_COLUMNS = 12
+"""Filtered densities that the weak system keeps for the libraries of the catalogue; a user's terms come on top."""
+CAMERA_COPIES = 24
+"""Bytes per camera pixel while one frame is reduced: the picture, its crop, logarithms and samples."""
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, picture: tuple[int, int] = (0, 0)) -> int:
+    """Estimate the largest number of bytes that a run holds at a time, somewhat above what it is.
+
+    Parameters
+    ----------
+    frames : frames of the field. grid : its rows and columns. picture : rows and columns of a camera frame.
+    """
+    field = 4.0 * frames * grid[0] * grid[1]
+    train, validation = settings.split.train, settings.split.validation
+    reach = 2 * settings.weak.support * settings.weak.sigma_space
+    kept = max(1 - reach, 0.25) ** 2  # share of the picture that can hold a centre
+    workers = count_workers(settings.run.workers)
+    stages = {
+        # the field, and one more while it is written and smoothed
+        "recording": 2 * field + CAMERA_COPIES * picture[0] * picture[1],
+        "discovery": field * (1 + train * kept * (WEAK_COLUMNS + len(settings.terms))),
+        # four rollouts and four sets of one-step predictions at a time
+        "validation": field * (1 + 8 * validation),
+        # point values, the fitted rollout, and each worker's resampled window with two temporary copies
+        "calibration": field * (1 + train * (2 + 3 * workers)),
+        # the report's film of the recording beside the prediction of the whole
+        "report": field * 3,
+    }
+    return round(PROGRAM + max(stages.values()))
+
+
+def available_memory() -> int:
+    """Give the bytes that this process may still take: the machine's, or the container's if that is less."""
+    limits = [_machine_memory()]
+    allowed, used = _read_number(CGROUP / "memory.max"), _read_number(CGROUP / "memory.current")
+    if allowed is not None and used is not None:
+        limits.append(max(allowed - used, 0))
+    return min(limits)
+
+
+def check_memory(
+    frames: int,
+    grid: tuple[int, int],
+    settings: Settings,
+    picture: tuple[int, int] = (0, 0),
+    available: int | None = None,
+) -> None:
+    """Refuse a recording that would need more than 80 % of the available memory, before any work is done."""
+    free = available_memory() if available is None else available
+    needed = estimate_memory(frames, grid, settings, picture)
+    if needed > LIMIT * free:
+        raise InputError(
+            f"{frames} frames on a grid of {grid[0]}×{grid[1]} need about {needed / 1e9:.1f} GB of memory, and "
+            f"{free / 1e9:.1f} GB are available; use a smaller grid (--grid) or fewer frames (--every, --stop)"
+        )
+
+
+def check_recording(film: Path, settings: Settings) -> None:
+    """Check the memory that a recording will need by what its header declares; no frame is read for it."""
+    chosen = settings.recording
+    if film.is_file() and is_saved_field(film):
+        with zipfile.ZipFile(film) as archive, archive.open("values.npy") as member:
+            np.lib.format.read_magic(member)
+            declared, *grid = np.lib.format.read_array_header_1_0(member)[0]
+        shape, picture = (grid[0], grid[1]), (0, 0)
+    else:
+        header = open_recording(film).header
+        declared, picture = header.frames or 0, (header.height, header.width)
+        shape = plan_layout(header, chosen).grid.shape
+    stop = declared if chosen.stop is None else min(chosen.stop, declared)
+    check_memory(len(range(chosen.start, stop, chosen.every)), shape, settings, picture)
+
+
+def _machine_memory() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # not every system has this file: the physical memory is what is left to ask
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _read_number(path: Path) -> int | None:
+    """Read a limit of the container; None where there is none ("max", or no such file)."""
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None

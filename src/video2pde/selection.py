@@ -1,0 +1,256 @@
+"""Choose the law: contenders against four criteria, frozen before the test window is read.
+
+Criteria on the validation window: error of the long rollout, front radius, centroid, sign of the Laplacian.
+The smallest model whose error is within the uncertainty of the best wins, so that a nested tie goes to the
+simpler law. Laws of the same size that cannot be told apart make the verdict ``ambiguous``; where nothing beats
+persistence by more than its uncertainty there is ``no_law``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration import Calibration, Est
+from video2pde.rollout.validate import Score, Validation
+from video2pde.settings import SelectionSettings
+
+Array = NDArray[np.float64]
+Verdict = Literal["law", "ambiguous", "no_law"]
+
+CERTAIN = 2.0
+"""Standard errors by which a difference must exceed zero to count."""
+LEAST_SKILL = 0.02
+"""Share of persistence's squared error that a law must remove to be worth the name."""
+GEOMETRY = 0.5
+"""Relative excess of front and centroid errors over the best contender's that still passes."""
+PIXEL = 0.05
+"""Front and centroid errors below this share of a pixel always pass."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One entry of the table: value, the limit it must keep, whether it passes, and by how much (share of the limit)."""
+
+    name: str
+    value: float
+    limit: float
+    passed: bool
+    margin: float
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A contender in the final comparison."""
+
+    library: str
+    terms: tuple[str, ...]
+    estimates: Mapping[str, Est]
+    rrmse: float
+    front_rmse: float
+    centroid_rmse: float
+    skill: float
+    beats_persistence: bool
+    criteria: tuple[Criterion, ...]
+
+    @property
+    def admissible(self) -> bool:
+        return self.beats_persistence and self.criteria[-1].passed
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The frozen choice. ``digest`` is the SHA-256 of what was chosen and why; ``tolerance`` the relative tie."""
+
+    verdict: Verdict
+    reason: str
+    chosen: str | None
+    alternatives: tuple[str, ...]
+    front_best: str | None
+    candidates: tuple[Candidate, ...]
+    tolerance: float
+    digest: str
+
+
+def block_error(series: Array) -> float:
+    """Estimate the standard error of a time series' mean from blocks of √n neighbours."""
+    length = max(1, round(np.sqrt(len(series))))
+    count = len(series) // length
+    if count < 2:
+        return float(np.std(series)) if len(series) > 1 else 0.0
+    means = series[: count * length].reshape(count, length).mean(axis=1)
+    return float(means.std(ddof=1) / np.sqrt(count))
+
+
+def exceeds(first: Array, second: Array) -> bool:
+    """Tell whether a series of errors is larger than another one, frame by frame, beyond its uncertainty."""
+    difference = np.asarray(first) - np.asarray(second)
+    if not np.isfinite(difference).all():
+        return bool(np.isfinite(second).all())
+    return bool(difference.mean() > CERTAIN * block_error(difference))
+
+
+def select(
+    calibrations: Mapping[str, Calibration],
+    validation: Validation,
+    settings: SelectionSettings | None = None,
+    pixel: float = 1.0,
+    why_not: str = "",
+) -> Selection:
+    """Choose among calibrated contenders by their rollouts over the validation window.
+
+    ``validation`` holds them by library (and further models, such as front-aware ones, which are compared but not
+    chosen). ``pixel``: size of a pixel, below a share of which geometric errors mean nothing. ``why_not``: a reason
+    found earlier for there being no law.
+    """
+    settings = settings or SelectionSettings()
+    scores = {row.library: row.measured for row in validation.rows}
+    if why_not or not calibrations:
+        return _freeze("no_law", why_not or "no library was left to calibrate", None, (), None, (), 0.0)
+    best = min((scores[name] for name in calibrations), key=lambda score: score.full.rrmse)
+    tolerance = max(settings.tie, 0.5 * block_error(best.full.mse) / max(float(best.full.mse.mean()), 1e-300))
+    table = _compare(calibrations, scores, validation.persistence, tolerance, pixel)
+    admissible = [c for c in table if c.admissible]
+    if not any(c.beats_persistence for c in table):
+        reason = (
+            f"nothing beats persistence by more than its uncertainty (persistence {validation.persistence.full.rrmse:.2%}, "
+            f"best law {best.full.rrmse:.2%})"
+        )
+        return _freeze("no_law", reason, None, (), None, table, tolerance)
+    if not admissible:
+        reason = "only laws with backward diffusion (a negative Laplacian) fit, and those cannot be run forward"
+        return _freeze("no_law", reason, None, (), None, table, tolerance)
+    lowest = min(c.rrmse for c in admissible)
+    close = [c for c in admissible if c.rrmse <= lowest * (1 + tolerance)]
+    smallest = min(len(c.terms) for c in close)
+    rivals = sorted((c for c in close if len(c.terms) == smallest), key=lambda c: c.rrmse)
+    winner = rivals[0]
+    equal = [c for c in rivals[1:] if not _told_apart(c, winner, calibrations, scores, settings)]
+    fronts = {name: score.full.front_rmse for name, score in scores.items() if not score.failure}
+    front_best = min(fronts, key=lambda name: fronts[name])
+    others = tuple(c.library for c in sorted(table, key=lambda c: c.rrmse) if c.library != winner.library)
+    if equal:
+        names = " and ".join([winner.library, *(c.library for c in equal)])
+        reason = (
+            f"{names} have {smallest} terms each and predict this recording equally well; a recording with a wider "
+            "range of u and of gradients, or a longer one, would decide"
+        )
+        return _freeze("ambiguous", reason, winner.library, others, front_best, table, tolerance)
+    return _freeze("law", _reason(winner, table, tolerance), winner.library, others, front_best, table, tolerance)
+
+
+def _compare(
+    calibrations: Mapping[str, Calibration],
+    scores: Mapping[str, Score],
+    persistence: Score,
+    tolerance: float,
+    pixel: float,
+) -> tuple[Candidate, ...]:
+    chosen = {name: scores[name] for name in calibrations}
+    lowest = {
+        "rrmse": min(s.full.rrmse for s in chosen.values()),
+        "front": min(s.full.front_rmse for s in chosen.values()),
+        "centroid": min(s.full.centroid_rmse for s in chosen.values()),
+    }
+    limits = {
+        "rrmse": lowest["rrmse"] * (1 + tolerance),
+        "front": max(lowest["front"] * (1 + GEOMETRY), PIXEL * pixel),
+        "centroid": max(lowest["centroid"] * (1 + GEOMETRY), PIXEL * pixel),
+    }
+    table = []
+    for name, score in chosen.items():
+        estimates = calibrations[name].estimates
+        full = score.full
+        criteria = (
+            _below("validation rRMSE", full.rrmse, limits["rrmse"]),
+            _below("front radius", full.front_rmse, limits["front"]),
+            _below("centroid", full.centroid_rmse, limits["centroid"]),
+            _positive(estimates.get("laplacian")),
+        )
+        beats = not score.failure and score.skill > LEAST_SKILL and exceeds(persistence.full.mse, full.mse)
+        table.append(
+            Candidate(
+                name,
+                tuple(estimates),
+                estimates,
+                full.rrmse,
+                full.front_rmse,
+                full.centroid_rmse,
+                score.skill,
+                beats,
+                criteria,
+            )  # fmt: skip
+        )
+    return tuple(table)
+
+
+def _below(name: str, value: float, limit: float) -> Criterion:
+    return Criterion(name, value, limit, bool(value <= limit), float((limit - value) / limit) if limit > 0 else 0.0)
+
+
+def _positive(laplacian: Est | None) -> Criterion:
+    if laplacian is None:
+        return Criterion("sign of the Laplacian", 0.0, 0.0, True, 0.0)
+    # what cannot be told from zero is not backward diffusion
+    highest = laplacian.high if np.isfinite(laplacian.high) else laplacian.value
+    return Criterion("sign of the Laplacian", laplacian.value, 0.0, bool(highest >= 0), laplacian.value)
+
+
+def _told_apart(
+    rival: Candidate,
+    winner: Candidate,
+    calibrations: Mapping[str, Calibration],
+    scores: Mapping[str, Score],
+    settings: SelectionSettings,
+) -> bool:
+    """Compare two laws of one size: frame by frame on the validation window, and by their fit to the training window."""
+    if exceeds(scores[rival.library].full.mse, scores[winner.library].full.mse):
+        return True
+    mine, theirs = calibrations[winner.library].fit.mse, calibrations[rival.library].fit.mse
+    return theirs > mine * (1 + settings.tie)
+
+
+def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float) -> str:
+    bigger = [c for c in table if c.rrmse < winner.rrmse and c.library != winner.library]
+    text = f"{winner.library} predicts the validation window with an error of {winner.rrmse:.2%}"
+    if bigger:
+        names = ", ".join(f"{c.library} ({c.rrmse:.2%})" for c in bigger)
+        return f"{text}, within {tolerance:.0%} of {names}, and is the simpler law"
+    rest = [c for c in table if c.library != winner.library]
+    if rest:
+        second = min(rest, key=lambda c: c.rrmse)
+        text += f"; next comes {second.library} with {second.rrmse:.2%}"
+    return text
+
+
+def _freeze(
+    verdict: Verdict,
+    reason: str,
+    chosen: str | None,
+    alternatives: tuple[str, ...],
+    front_best: str | None,
+    table: tuple[Candidate, ...],
+    tolerance: float,
+) -> Selection:
+    content = {
+        "verdict": verdict,
+        "reason": reason,
+        "chosen": chosen,
+        "alternatives": alternatives,
+        "candidates": [
+            {
+                "library": c.library,
+                "estimates": {n: [e.value, e.low, e.high] for n, e in c.estimates.items()},
+                "rrmse": c.rrmse,
+            }
+            for c in table
+        ],
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return Selection(verdict, reason, chosen, alternatives, front_best, table, tolerance, digest)

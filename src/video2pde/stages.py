@@ -1,0 +1,242 @@
+"""The stages between field and choice: plain functions from artefacts to an artefact.
+
+``pipeline.py`` calls them in order. None of them sees the test window but :func:`evaluate`; what comes before
+is given ``known``, the frames of training and validation alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde import discovery
+from video2pde.calibration import calibrate, Calibration, make_problem
+from video2pde.calibration.front import fit_front, FrontFit
+from video2pde.discovery.identifiability import Identifiability
+from video2pde.discovery.moments import law_velocity, term_moments
+from video2pde.discovery.regression import fit_library
+from video2pde.discovery.weak import WeakSystem
+from video2pde.drift import Drift, estimate_drift, no_drift
+from video2pde.errors import StageError
+from video2pde.field import Field, Windows
+from video2pde.refinement.result import Refinement
+from video2pde.rollout.forced import simulate_forced
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import simulate
+from video2pde.rollout.validate import DRIFT, validate, Validation
+from video2pde.selection import Selection
+from video2pde.settings import Settings
+from video2pde.terms import libraries, Term
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+FRONT = "front-aware"
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """A library that goes on: its terms and the weak fit's coefficients and drift scale."""
+
+    library: str
+    terms: tuple[Term, ...]
+    coefficients: Mapping[str, float]
+    drift_scale: tuple[float, float]
+    explained: float
+
+    @property
+    def model(self) -> Model:
+        return Model(self.terms, tuple(self.coefficients[term.name] for term in self.terms), self.drift_scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """What the training window says about structure: the weak system, the diagnoses, and who goes on.
+
+    ``moments`` (t, 2) by term over the training window; ``models`` the sparse fits of all libraries as models.
+    """
+
+    system: WeakSystem
+    identifiability: Identifiability
+    contenders: tuple[Contender, ...]
+    models: Mapping[str, Model]
+    moments: Mapping[str, Array]
+    gradient_sigma: float
+    gradient_noise: float
+
+
+def measure_drift(known: Field, settings: Settings) -> tuple[Drift, tuple[str, ...]]:
+    """Measure the drift; where nothing rises above the background, there is none, and that is said."""
+    try:
+        drift = estimate_drift(known, settings.drift)
+    except StageError as error:
+        return no_drift(known), (f"no drift was measured: {error}",)
+    notes = (f"{len(drift.empty_frames)} frames without signal were interpolated",) if drift.empty_frames else ()
+    return drift, notes
+
+
+def discover_structure(
+    known: Field, drift: Drift, windows: Windows, settings: Settings, progress: Progress | None = None
+) -> Discovery:
+    """Fit every library to the training window in weak form, and find out which terms it can tell apart."""
+    train = known.frames(windows.train)
+    weak = discovery.weak_system(train, drift.frames(windows.train), settings, windows.frames, progress)
+    found = discovery.diagnose(weak, settings)
+    by_library = libraries(settings)
+    models = {name: _as_model(by_library[name], d.fit.coefficients) for name, d in found.libraries.items()}
+    contenders = []
+    for name in found.contenders:
+        diagnosis = found.libraries[name]
+        terms = tuple(term for term in by_library[name] if term.name in diagnosis.robust)
+        fit = diagnosis.fit
+        if len(terms) < len(by_library[name]):
+            fit = fit_library(name, [term.name for term in terms], weak.system, settings.regression)
+        scale = _drift_scale(fit.coefficients)
+        contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained))
+    return Discovery(
+        weak.system, found, tuple(sorted(contenders, key=lambda c: -c.explained)), models, weak.moments,
+        weak.columns.gradient_sigma, weak.columns.gradient_noise,
+    )  # fmt: skip
+
+
+def _drift_scale(coefficients: Mapping[str, float]) -> tuple[float, float]:
+    """Read the learned drift scale from a fit; 1 where the drift is fixed or was dropped."""
+    common = coefficients.get("drift", 1.0)
+    c_x, c_y = coefficients.get("drift_x", common), coefficients.get("drift_y", common)
+    return c_x or 1.0, c_y or 1.0
+
+
+def _as_model(terms: tuple[Term, ...], coefficients: Mapping[str, float]) -> Model:
+    kept = tuple(term for term in terms if coefficients[term.name] != 0.0)
+    return Model(kept, tuple(coefficients[term.name] for term in kept), _drift_scale(coefficients))
+
+
+def window_velocities(field: Field, drift: Drift, models: Mapping[str, Model], settings: Settings) -> dict[str, Array]:
+    """Give each model's drift over a window: the centroid's velocity less what the law itself does to it."""
+    velocities = {DRIFT: drift.velocity}
+    terms = {term.name: term for model in models.values() for term in model.terms}
+    moments: dict[str, Array] = {}
+    if settings.drift.law_correction and terms and drift.mass.any():
+        values = term_moments(field, drift, list(terms.values()), settings.weak)
+        moments = dict(zip(terms, values, strict=True))
+    for name, model in models.items():
+        coefficients = {term.name: c for term, c in zip(model.terms, model.coefficients, strict=True)}
+        velocities[name] = law_velocity(drift, moments, coefficients)
+    return velocities
+
+
+def validate_models(
+    known: Field, window: slice, drift: Drift, models: Mapping[str, Model], diffusion: float | None, settings: Settings
+) -> Validation:
+    """Roll models out over a window, beside the baselines."""
+    field, part = known.frames(window), drift.frames(window)
+    return validate(
+        field, models, window_velocities(field, part, models, settings), settings.rollout,
+        background=part.background, diffusion=diffusion, workers=settings.run.workers, device=settings.run.device,
+    )  # fmt: skip
+
+
+def baseline_diffusion(found: Discovery) -> float | None:
+    """Give the diffusion coefficient of the baseline drift + diffusion: library A's, where it is positive."""
+    beta = found.identifiability.libraries["A"].fit.coefficients["laplacian"]
+    return beta if beta > 0 else None
+
+
+def calibrate_contender(
+    contender: Contender,
+    train: Field,
+    drift: Drift,
+    found: Discovery,
+    refined: Refinement | None,
+    settings: Settings,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Calibrate one contender from the weak fit, from the inverse PINN where there is one, and from a poor start."""
+    weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
+    velocity = law_velocity(drift, found.moments, weak)
+    problem = make_problem(train, contender.terms, weak, velocity, found.moments, settings)
+    starts = {"weak": list(weak.values())}
+    if refined is not None:
+        starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
+    return calibrate(contender.library, problem, starts, settings, progress)
+
+
+def recalibrate_front(
+    contender: Contender, calibration: Calibration, train: Field, drift: Drift, found: Discovery,
+    refined: Refinement | None, settings: Settings,
+) -> tuple[FrontFit, ...]:  # fmt: skip
+    """Recalibrate one contender against the front, from the calibrated coefficients and from the inverse PINN's."""
+    weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
+    velocity = law_velocity(drift, found.moments, weak)
+    problem = make_problem(train, contender.terms, weak, velocity, found.moments, settings)
+    starts = {"calibrated": [calibration.estimates[term.name].value for term in contender.terms]}
+    if refined is not None:
+        starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
+    return fit_front(problem, calibration.fit, starts, settings.front, settings.rollout, drift.background)
+
+
+def final_models(
+    calibrations: Mapping[str, Calibration], fronts: Mapping[str, tuple[FrontFit, ...]]
+) -> dict[str, Model]:
+    """Gather the calibrated models and the front-aware ones that kept the Laplacian positive."""
+    models = {name: calibration.model for name, calibration in calibrations.items()}
+    for name, fits in fronts.items():
+        admissible = [fit for fit in fits if fit.positive and fit.converged]
+        if admissible:
+            best = min(admissible, key=lambda fit: fit.objective)
+            terms = calibrations[name].terms
+            models[f"{name} {FRONT}"] = Model(terms, tuple(best.coefficients[term.name] for term in terms))
+    return models
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The held-out frames, predicted once: scores, the drift of the whole recording, and the predicted frames.
+
+    ``forecasts``: (first frame, values (t, y, x)) of the chosen law's rollouts over validation and test.
+    """
+
+    scores: Validation
+    drift: Drift
+    forecasts: tuple[tuple[int, NDArray[np.float32]], ...]
+
+
+def evaluate(
+    field: Field,
+    windows: Windows,
+    selection: Selection,
+    models: Mapping[str, Model],
+    diffusion: float | None,
+    settings: Settings,
+) -> Evaluation:
+    """Predict the test window, once, with the frozen choice and its alternatives; measure its drift first."""
+    drift, _ = measure_drift(field, settings)
+    wanted = [name for name in (selection.chosen, *selection.alternatives) if name is not None and name in models]
+    front = selection.front_best
+    if front is not None and front in models and front not in wanted:
+        wanted.append(front)
+    scores = validate_models(field, windows.test, drift, {name: models[name] for name in wanted}, diffusion, settings)
+    forecasts = []
+    if selection.chosen is not None:
+        for window in (windows.validation, windows.test):
+            values = forecast(field, window, drift, models[selection.chosen], settings)
+            forecasts.append((window.start, values))
+    return Evaluation(scores, drift, tuple(forecasts))
+
+
+def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: Settings) -> NDArray[np.float32]:
+    """Roll one model out over a window from its first frame; NaN where it failed."""
+    part = field.frames(window)
+    velocity = window_velocities(part, drift.frames(window), {"law": model}, settings)["law"]
+    if part.mask is not None:
+        rollout = simulate_forced(
+            [model], part.values[0], part.values, ~part.mask, part.times, part.grid, velocity[None], settings.rollout
+        )[0]
+    else:
+        rollout = simulate(
+            model, part.values[0], part.times, part.grid, velocity, settings.rollout,
+            output="float32", device=settings.run.device,
+        )  # fmt: skip
+    return np.asarray(rollout.values, np.float32)

@@ -1,0 +1,209 @@
+"""Export: the law as LaTeX, SymPy, a NumPy script, a py-pde script, a Dedalus script or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import numpy as np
+import sympy
+
+from video2pde.errors import InputError
+from video2pde.terms.stencil import central_weights
+from video2pde.terms.term import jet_symbol, Order
+from video2pde.terms.words import describe
+from video2pde.using.equation import write_equation
+from video2pde.using.modelfile import SavedModel
+from video2pde.using.scripts import coefficient_lines, coefficient_name, Dialect, drift_lines, is_linear
+from video2pde.using.templates import DEDALUS, NUMPY, PYPDE, SYMPY
+
+Form = Literal["latex", "sympy", "python", "pypde", "dedalus", "json"]
+ACCURACY = 4
+SUFFIXES: Mapping[str, str] = {
+    "latex": ".tex", "sympy": ".py", "python": ".py", "pypde": ".py", "dedalus": ".py", "json": ".json",
+}  # fmt: skip
+
+
+def export_model(model: SavedModel, form: Form) -> str:
+    """Write the model as text in the given form; scripts run as they are.
+
+    ``latex``: the equation and a table of its coefficients. ``sympy``: an equation object. ``python``: a
+    simulation with NumPy alone, by the scheme of our rollouts. ``pypde``, ``dedalus``: simulations with these
+    packages. ``json``: the model file itself.
+    """
+    writers: Mapping[str, Callable[[SavedModel], str]] = {
+        "latex": _latex,
+        "sympy": _sympy,
+        "python": _numpy,
+        "pypde": _pypde,
+        "dedalus": _dedalus,
+        "json": SavedModel.to_json,
+    }
+    if form not in writers:
+        raise InputError(f"a model cannot be exported to '{form}'; there are: {', '.join(writers)}")
+    return writers[form](model)
+
+
+# ----------------------------------------------------------------------------- LaTeX, SymPy
+
+
+def _latex(model: SavedModel) -> str:
+    equation = write_equation(model.law.terms, model.law.coefficients).latex
+    rows = []
+    for entry in model.terms:
+        known = entry.low is not None and entry.high is not None
+        interval = f"${_number(entry.low)}$ to ${_number(entry.high)}$" if known else "not known"
+        units = _latex_units(entry.units)
+        rows.append(rf"  ${describe(entry.term).latex}$ & ${_number(entry.value)}$ & {interval} & {units} \\")
+    table = [
+        r"\begin{tabular}{llll}",
+        r"  term & coefficient & 95\,\% interval & unit \\ \hline",
+        *rows,
+        r"\end{tabular}",
+    ]
+    return "\n".join([r"\begin{equation}", f"  {equation}", r"\end{equation}", *table]) + "\n"
+
+
+def _number(value: float | None) -> str:
+    mantissa, _, exponent = f"{value:.5g}".partition("e")
+    return rf"{mantissa}\times 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def _latex_units(units: str) -> str:
+    """Write units in text mode: superscripts and the slash need no package, special signs do."""
+    text = units.replace("µ", r"\textmu{}").replace("μ", r"\textmu{}")
+    for sign, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789", strict=True):
+        text = text.replace(sign, f"$^{digit}$")
+    for sign in "%&_#":
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def _sympy(model: SavedModel) -> str:
+    dialect = Dialect(_sympy_derivative)
+    terms = [f"    + {coefficient_name(t)} * ({dialect.term(t)})  # {describe(t).text}" for t in model.law.terms]
+    names = ", ".join(coefficient_name(term) for term in model.law.terms)
+    values = [f"    {coefficient_name(e.term)}: {e.value!r},  # in {e.units}" for e in model.terms]
+    quoted = " ".join(coefficient_name(term) for term in model.law.terms)
+    symbols = [f'{names}, = symbols("{quoted}", real=True)'] if names else []
+    return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values)
+
+
+def _sympy_derivative(text: str, order: Order) -> str:
+    along = [f"{letter}, {times}" for letter, times in zip("xy", order, strict=True) if times]
+    return f"Derivative({text}, {', '.join(along)})"
+
+
+# ----------------------------------------------------------------------------- NumPy
+
+
+def _numpy(model: SavedModel) -> str:
+    dialect = Dialect(lambda text, order: f"D({text}, {order[0]}, {order[1]})", functions="np.")
+    terms = [
+        f"    change += {coefficient_name(t)} * ({dialect.term(t)})  # {describe(t).text}" for t in model.law.terms
+    ]
+    orders: dict[Order, list[str]] = {}
+    for term in model.law.terms:
+        for order in term.jets:
+            slope = sympy.diff(term.strong, jet_symbol(order))
+            orders.setdefault(order, []).append(f"{coefficient_name(term)} * ({dialect.expression(slope)})")
+    stiffness = [
+        f"    bound += np.max(np.abs({' + '.join(slopes)})) * norm({order[0]}, {order[1]})"
+        for order, slopes in orders.items()
+    ]
+    highest = max((max(order) for order in orders), default=1)
+    weights = [
+        f"    {n}: ({', '.join(repr(w) for w in central_weights(n, ACCURACY))},)," for n in range(max(1, highest) + 1)
+    ]
+    return _fill(
+        NUMPY, model, TERMS=terms, STIFFNESS=stiffness, WEIGHTS=weights,
+        BOUNDARY=["wrap" if model.boundary == "periodic" else "symmetric"], CLIP=[model.clip],
+    )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------- py-pde, Dedalus
+
+
+def _nest(text: str, order: Order, once: str, twice: str) -> str:
+    """Nest first and second derivatives: second ones first, so that what they act on is even at a mirrored edge."""
+    for letter, times in zip("xy", order, strict=True):
+        for _ in range(times // 2):
+            text = twice.format(l=letter, f=text)
+        if times % 2:
+            text = once.format(l=letter, f=text)
+    return text
+
+
+PYPDE_DIALECT = Dialect(
+    lambda text, order: _nest(text, order, "d_d{l}({f})", "d2_d{l}2({f})"),
+    operators=(
+        ("laplacian", "laplace(u)"),
+        ("grad_squared", "gradient_squared(u)"),
+        ("u_grad_squared", "u * gradient_squared(u)"),
+        ("porous", "laplace(u**2 / 2)"),
+        ("porous_squared", "laplace(u**3 / 3)"),
+        ("u_laplacian", "u * laplace(u)"),
+        ("biharmonic", "laplace(laplace(u))"),
+    ),
+)
+DEDALUS_DIALECT = Dialect(
+    lambda text, order: _nest(text, order, "d{l}({f})", "d{l}(d{l}({f}))"),
+    functions="np.",
+    operators=(
+        ("laplacian", "lap(u)"),
+        ("grad_squared", "grad(u)@grad(u)"),
+        ("u_grad_squared", "u*(grad(u)@grad(u))"),
+        ("porous", "lap(u**2/2)"),
+        ("porous_squared", "lap(u**3/3)"),
+        ("u_laplacian", "u*lap(u)"),
+        ("biharmonic", "lap(lap(u))"),
+    ),
+)
+
+
+def _pypde(model: SavedModel) -> str:
+    terms = [f'    "+ {coefficient_name(t)} * ({PYPDE_DIALECT.term(t)}) "' for t in model.law.terms]
+    constants = [f'    "{coefficient_name(t)}": {coefficient_name(t)},' for t in model.law.terms]
+    condition = '"periodic"' if model.boundary == "periodic" else '{"derivative": 0}'
+    return _fill(
+        PYPDE, model, TERMS=terms, CONSTANTS=constants, PERIODIC=[str(model.boundary == "periodic")],
+        CONDITION=[condition],
+    )  # fmt: skip
+
+
+def _dedalus(model: SavedModel) -> str:
+    left = ["dt(u)"]
+    right = ["- v_x*dx(u) - v_y*dy(u)"]
+    for term in model.law.terms:
+        side, sign = (left, "-") if is_linear(term) else (right, "+")
+        side.append(f"{sign} {coefficient_name(term)}*({DEDALUS_DIALECT.term(term)})")
+    return _fill(
+        DEDALUS, model, LEFT=[" ".join(left)], RIGHT=[" ".join(right)], MIRROR=[str(model.boundary != "periodic")]
+    )
+
+
+# ----------------------------------------------------------------------------- filling
+
+
+def _fill(template: str, model: SavedModel, **blocks: list[str]) -> str:
+    """Put the model's numbers and lines into a template; a block stands alone on its line or inside one."""
+    grid = model.grid
+    common: dict[str, list[str]] = {
+        "EQUATION": [write_equation(model.law.terms, model.law.coefficients).text],
+        "SOURCE": [_comment(model.provenance.path or "a recording")],
+        "UNIT": [_comment(grid.unit)],
+        "COEFFICIENTS": coefficient_lines(model),
+        "DRIFT": drift_lines(model),
+        "SIZE": [f"NX, NY = {grid.nx}, {grid.ny}", f"DX, DY = {grid.dx!r}, {grid.dy!r}"],
+        "INTERVAL": [repr(float(model.frame_interval))],
+        "START": [repr(float(model.times[0]))],
+        "DURATION": [repr(float(np.ptp(model.times)) or 1.0)],
+    }
+    for name, lines in (common | blocks).items():
+        template = template.replace(f"<<{name}>>", "\n".join(lines))
+    return template
+
+
+def _comment(text: str) -> str:
+    """Keep text from a file inside the comment that it is put into."""
+    return "".join(sign if sign.isprintable() and sign not in "\\\"'" else "?" for sign in text)[:200]

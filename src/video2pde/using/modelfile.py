@@ -1,0 +1,442 @@
+"""The model file: a law with its coefficients, drift, grid and origin, as JSON that is checked when it is read.
+
+Schema ``video2pde-model``, version 1. Terms travel as (derivative, density) texts and are parsed against the
+whitelist of ``terms.parse``; nothing in a file is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import numpy as np
+import sympy
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict, model_validator, ValidationError
+from pydantic import Field as Limit
+
+import video2pde
+from video2pde import field as fields
+from video2pde.errors import InputError
+from video2pde.field import atomic_write, Grid, Windows
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import Rollout, simulate
+from video2pde.settings import RecordingSettings, RolloutSettings
+from video2pde.terms import CATALOGUE, get_term, Term
+from video2pde.terms.words import coefficient_units
+from video2pde.using.densities import degree, write_density
+
+SCHEMA: Literal["video2pde-model"] = "video2pde-model"
+VERSION = 1
+MAX_BYTES = 64_000_000
+MAX_DEGREE = 8
+"""Highest degree of a density in a file: higher ones take minutes to expand."""
+TAIL = 0.1
+"""Share of the film at its end whose mean drift continues after it."""
+
+Array = NDArray[np.float64]
+Number = Annotated[float, Limit(ge=-1e15, le=1e15)]
+Size = Annotated[float, Limit(gt=0, le=1e15)]
+Short = Annotated[str, Limit(max_length=200)]
+Velocity = Literal["measured", "mean", "none"]
+
+
+class Estimate(Protocol):
+    """An estimate with its 95 % interval; NaN where there is none."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+class Entry(BaseModel):
+    """Refuse unknown keys and numbers that are not finite; keep what was read unchangeable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
+
+
+class SavedPart(Entry):
+    """A derivative and the density that it acts on."""
+
+    derivative: Annotated[str, Limit(pattern="^[xy]{0,4}$")]
+    density: Short
+
+
+class SavedTerm(Entry):
+    """A term, its coefficient with the 95 % interval (none: not known), and the coefficient's units."""
+
+    name: Annotated[str, Limit(max_length=40)]
+    parts: Annotated[list[SavedPart], Limit(min_length=1, max_length=16)]
+    value: Number
+    low: Number | None = None
+    high: Number | None = None
+    units: Short = ""
+
+    @cached_property
+    def term(self) -> Term:
+        """Parse the parts; a name of the catalogue must mean what it means there."""
+        term = Term.of(self.name, *((part.derivative, part.density) for part in self.parts))
+        if any(degree(part.density) > MAX_DEGREE for part in term.parts):
+            raise InputError(f"term '{self.name}': a density of a degree above {MAX_DEGREE} is refused")
+        known = CATALOGUE.get(self.name)
+        if known is not None and known != term and sympy.expand(known.strong - term.strong) != 0:
+            raise InputError(f"term '{self.name}' is not the catalogue's term of that name; rename it")
+        return term
+
+
+class SavedDrift(Entry):
+    """Drift velocity (v_x, v_y) at the film's frame times, length per second, and the factors (c_x, c_y) on it."""
+
+    times: Annotated[list[Number], Limit(min_length=1, max_length=200_000)]
+    velocity: Annotated[list[tuple[Number, Number]], Limit(min_length=1, max_length=200_000)]
+    scale: tuple[Number, Number] = (1.0, 1.0)
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> SavedDrift:
+        if len(self.times) != len(self.velocity):
+            raise ValueError(f"{len(self.times)} times for {len(self.velocity)} velocities")
+        if any(b <= a for a, b in zip(self.times[:-1], self.times[1:], strict=True)):
+            raise ValueError("times must increase")
+        return self
+
+
+class SavedGrid(Entry):
+    """The film's grid."""
+
+    ny: Annotated[int, Limit(ge=4, le=8192)]
+    nx: Annotated[int, Limit(ge=4, le=8192)]
+    height: Size
+    width: Size
+    unit: Short = "image units"
+    pitch: Literal["cells", "nodes"] = "cells"
+
+
+class SavedWindows(Entry):
+    """Frames of the film, and where its training and validation windows end."""
+
+    train_end: Annotated[int, Limit(ge=1)]
+    validation_end: Annotated[int, Limit(ge=1)]
+    frames: Annotated[int, Limit(ge=1, le=10_000_000)]
+
+    @model_validator(mode="after")
+    def _ascend(self) -> SavedWindows:
+        if not self.train_end <= self.validation_end <= self.frames:
+            raise ValueError("the windows must follow one another within the film")
+        return self
+
+
+class Origin(Entry):
+    """Where the law came from: the film, how it was read, and by which version."""
+
+    path: Annotated[str, Limit(max_length=4096)] = ""
+    sha256: Annotated[str, Limit(pattern="^([0-9a-f]{64})?$")] = ""
+    version: Short = ""
+    settings_hash: Short = ""
+    recording: dict[str, Any] | None = None
+
+    def recording_settings(self) -> RecordingSettings:
+        """Give the settings that the film was read with; the defaults where the file does not say."""
+        try:
+            return RecordingSettings.model_validate(self.recording or {})
+        except ValidationError as error:
+            raise InputError(f"the model file's recording settings are not valid: {_first(error)}") from None
+
+
+class SavedModel(Entry):
+    """A law ready to be used: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y + Σ c_j T_j(u)."""
+
+    schema_: Literal["video2pde-model"] = Limit(SCHEMA, alias="schema")
+    version: Literal[1] = 1
+    terms: Annotated[list[SavedTerm], Limit(max_length=64)]
+    drift: SavedDrift
+    grid_: SavedGrid = Limit(alias="grid")
+    boundary: Literal["replicate", "periodic"] = "replicate"
+    clip: Literal["auto", "on", "off"] = "auto"
+    windows_: SavedWindows = Limit(alias="windows")
+    draws_: Annotated[list[list[Number]], Limit(max_length=20_000)] = Limit(default_factory=list, alias="draws")
+    noise: Annotated[float, Limit(ge=0, le=1e6)] | None = None
+    verdict: Literal["law", "ambiguous", "no_law"] = "law"
+    provenance: Origin = Origin()
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> SavedModel:
+        wrong = [row for row in self.draws_ if len(row) != len(self.terms)]
+        if wrong:
+            raise ValueError(f"a draw of {len(wrong[0])} coefficients for {len(self.terms)} terms")
+        for term in self.terms:
+            if term.low is not None and term.high is not None and term.low > term.high:
+                raise ValueError(f"the interval of '{term.name}' ends before it begins")
+        return self
+
+    # ------------------------------------------------------------------ making, writing, reading
+
+    @classmethod
+    def of(
+        cls,
+        terms: Sequence[Term | str],
+        estimates: Mapping[str, Estimate | float],
+        grid: Grid,
+        windows: Windows,
+        times: ArrayLike,
+        velocity: ArrayLike,
+        *,
+        drift_scale: tuple[float, float] = (1.0, 1.0),
+        draws: ArrayLike | None = None,
+        noise: float | None = None,
+        rollout: RolloutSettings | None = None,
+        verdict: Literal["law", "ambiguous", "no_law"] = "law",
+        path: str = "",
+        sha256: str = "",
+        settings_hash: str = "",
+        recording: RecordingSettings | None = None,
+    ) -> SavedModel:
+        """Collect a law and what is needed to use it.
+
+        Parameters
+        ----------
+        terms : the T_j, as terms or names of the catalogue.
+        estimates : by term name, an estimate with ``value``, ``low`` and ``high``, or a number alone.
+        times, velocity : shapes (t,) and (t, 2), the film's drift in length per second.
+        draws : shape (B, terms), bootstrap draws of the coefficients.
+        noise : standard deviation of a pixel's noise, for ensembles. None: not known.
+        rollout : boundary and clipping are taken from it; its viscosity is added to the Laplacian's coefficient.
+        recording : how the film was read.
+        """
+        chosen = rollout or RolloutSettings()
+        whole = tuple(get_term(term) if isinstance(term, str) else term for term in terms)
+        ends = {term.name: _interval(estimates[term.name]) for term in whole}
+        rows = np.zeros((0, len(whole))) if draws is None else np.asarray(draws, float)
+        values = {
+            "terms": [_save_term(term, *ends[term.name], grid.unit) for term in whole],
+            "drift": {
+                "times": np.asarray(times, float).tolist(),
+                "velocity": [tuple(pair) for pair in np.asarray(velocity, float).tolist()],
+                "scale": (float(drift_scale[0]), float(drift_scale[1])),
+            },
+            "grid": {key: getattr(grid, key) for key in ("ny", "nx", "unit", "pitch")}
+            | {"height": float(grid.height), "width": float(grid.width)},
+            "boundary": chosen.boundary,
+            "clip": chosen.clip,
+            "windows": {key: getattr(windows, key) for key in ("train_end", "validation_end", "frames")},
+            "draws": rows.tolist(),
+            "noise": noise,
+            "verdict": verdict,
+            "provenance": {
+                "path": path,
+                "sha256": sha256,
+                "version": video2pde.__version__,
+                "settings_hash": settings_hash,
+                "recording": None if recording is None else recording.model_dump(mode="json", exclude_none=True),
+            },
+        }
+        model = _validate(values, "the model")
+        return model if chosen.viscosity == 0.0 else model._with_viscosity(chosen.viscosity)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model as JSON, whole or not at all."""
+        target = Path(path)
+        with atomic_write(target) as file:
+            file.write(self.to_json().encode())
+        return target
+
+    def to_json(self) -> str:
+        """Write the model as JSON text that ``load`` reads back to an equal model."""
+        return json.dumps(self.model_dump(by_alias=True), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SavedModel:
+        """Read and check a model file; what is wrong with it is said in one line."""
+        file = Path(path)
+        try:
+            if file.is_dir():
+                file = file / "model.json"
+            if file.stat().st_size > MAX_BYTES:
+                raise InputError(f"{file} has more than {MAX_BYTES // 1_000_000} MB; that is no model file")
+            text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise InputError(f"no such model file: {file}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the model file {file}: {error}") from None
+        return cls.parse(text, str(file))
+
+    @classmethod
+    def parse(cls, text: str, origin: str = "the model") -> SavedModel:
+        """Read a model from JSON text."""
+        try:
+            values = json.loads(text, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{origin} is not JSON: {str(error).splitlines()[0]}") from None
+        if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+            raise InputError(f"{origin} is not a model file: its schema is not '{SCHEMA}'")
+        if values.get("version") != VERSION:
+            found = str(values.get("version"))[:20]
+            raise InputError(f"{origin} has version {found} of the schema; this video2pde reads version {VERSION}")
+        return _validate(values, origin)
+
+    # ------------------------------------------------------------------ what it holds
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The film's grid."""
+        return Grid(**self.grid_.model_dump())
+
+    @property
+    def windows(self) -> Windows:
+        return Windows(self.windows_.frames, self.windows_.train_end, self.windows_.validation_end)
+
+    @cached_property
+    def draws(self) -> Array:
+        """Bootstrap draws of the coefficients, shape (B, terms)."""
+        return np.array(self.draws_, float).reshape(len(self.draws_), len(self.terms))
+
+    @cached_property
+    def law(self) -> Model:
+        """The law with its point estimates, the drift taken as measured."""
+        return Model(tuple(entry.term for entry in self.terms), tuple(entry.value for entry in self.terms))
+
+    @property
+    def settings(self) -> RolloutSettings:
+        """The simulator's settings that the law was found with."""
+        return RolloutSettings(boundary=self.boundary, clip=self.clip)
+
+    @property
+    def times(self) -> Array:
+        """Frame times of the film, seconds."""
+        return np.array(self.drift.times)
+
+    @property
+    def frame_interval(self) -> float:
+        """Time between the film's frames, seconds; 1 where the film has one frame."""
+        times = self.drift.times
+        return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 1.0
+
+    def value(self, name: str) -> float:
+        """Give a term's coefficient, 0 where the law does not have it."""
+        return self.law.coefficient(name)
+
+    def velocity_at(self, times: ArrayLike, velocity: Velocity | ArrayLike | None = None) -> Array:
+        """Give the drift (t, 2) that acts at ``times``, its scale (c_x, c_y) included.
+
+        ``"measured"`` (or None): as on the film, and after its end the mean over the film's last tenth; ``"mean"``:
+        the film's mean; ``"none"``: no drift. An array (t, 2) is taken as it is.
+        """
+        t = np.asarray(times, float)
+        if velocity is not None and not isinstance(velocity, str):
+            return np.asarray(velocity, float)
+        measured = np.array(self.drift.velocity) * self.drift.scale
+        if velocity == "none":
+            return np.zeros((len(t), 2))
+        if velocity == "mean":
+            return np.tile(measured.mean(axis=0), (len(t), 1))
+        if velocity not in (None, "measured"):
+            raise InputError(f"the drift '{velocity}' is not known; give measured, mean, none or an array (t, 2)")
+        inside = np.stack([np.interp(t, self.drift.times, measured[:, axis]) for axis in range(2)], axis=1)
+        after = t > self.drift.times[-1]
+        return np.where(after[:, None], self.final_velocity, inside)
+
+    @property
+    def final_velocity(self) -> Array:
+        """Mean drift over the film's last tenth, which continues after its end; length per second."""
+        measured = np.array(self.drift.velocity) * self.drift.scale
+        return np.asarray(measured[-max(1, round(TAIL * len(measured))) :].mean(axis=0))
+
+    # ------------------------------------------------------------------ what it does
+
+    def simulate(
+        self,
+        u0: ArrayLike,
+        times: ArrayLike,
+        velocity: Velocity | ArrayLike | None = None,
+        settings: RolloutSettings | None = None,
+    ) -> Rollout:
+        """Integrate the law from u0 (y, x), the state at ``times[0]``, over ``times`` in seconds of the film.
+
+        Times may go past the film's end: see :meth:`velocity_at` for the drift there.
+        """
+        v = self.velocity_at(times, velocity)
+        return simulate(self.law, u0, times, self.grid, v, settings or self.settings)
+
+    def _with_viscosity(self, viscosity: float) -> SavedModel:
+        """Put the numerical diffusion that the law was found with into its Laplacian, draws and interval included."""
+        names = [entry.name for entry in self.terms]
+        values = self.model_dump(by_alias=True)
+        if "laplacian" in names:
+            index = names.index("laplacian")
+            entry = values["terms"][index]
+            for key in ("value", "low", "high"):
+                entry[key] = None if entry[key] is None else entry[key] + viscosity
+            for row in values["draws"]:
+                row[index] += viscosity
+        else:
+            values["terms"].append(_save_term(CATALOGUE["laplacian"], viscosity, None, None, self.grid.unit))
+            for row in values["draws"]:
+                row.append(viscosity)
+        return _validate(values, "the model")
+
+
+def find_field(model_path: str | os.PathLike[str]) -> Path | None:
+    """Find the film's field in the run folder beside a model file: ``field.npz`` there or in its ``stages``."""
+    folder = Path(model_path) if Path(model_path).is_dir() else Path(model_path).parent
+    for candidate in (folder / "field.npz", folder / "stages" / "field.npz"):
+        if candidate.is_file():
+            return candidate
+    for candidate in sorted((folder / "stages").glob("**/*field*.npz")):
+        return candidate
+    return None
+
+
+def load_field(path: Path, grid: Grid) -> fields.Field:
+    """Load a saved field and check that the law's grid is its own."""
+    loaded = fields.Field.load(path)
+    if loaded.grid.shape != grid.shape:
+        raise InputError(f"{path} has a grid of {loaded.grid.shape}, the model one of {grid.shape}")
+    return loaded
+
+
+def _validate(values: dict[str, Any], origin: str) -> SavedModel:
+    try:
+        # through JSON, whose lists are what a strict tuple accepts
+        model = SavedModel.model_validate_json(json.dumps(values, allow_nan=False))
+        _ = model.law
+    except ValidationError as error:
+        raise InputError(f"{origin} is not a valid model: {_first(error)}") from None
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InputError(f"{origin} is not a valid model: {str(error).splitlines()[0]}") from None
+    except InputError as error:
+        raise InputError(f"{origin} is not a valid model: {error}") from None
+    return model
+
+
+def _first(error: ValidationError) -> str:
+    item = error.errors()[0]
+    place = ".".join(str(part) for part in item["loc"]) or "the file"
+    return f"{place}: {item['msg'].removeprefix('Value error, ')}"
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number that a model may hold")
+
+
+def _interval(estimate: Estimate | float) -> tuple[float, float | None, float | None]:
+    if isinstance(estimate, int | float):
+        return float(estimate), None, None
+    low, high = float(estimate.low), float(estimate.high)
+    known = math.isfinite(low) and math.isfinite(high)
+    return float(estimate.value), low if known else None, high if known else None
+
+
+def _save_term(term: Term, value: float, low: float | None, high: float | None, unit: str) -> dict[str, Any]:
+    parts = [
+        {"derivative": "x" * part.derivative[0] + "y" * part.derivative[1], "density": write_density(part.density)}
+        for part in term.parts
+    ]
+    units = coefficient_units(term, unit)
+    return {"name": term.name, "parts": parts, "value": value, "low": low, "high": high, "units": units}
