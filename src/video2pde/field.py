@@ -99,12 +99,13 @@ class Windows:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Record where a field came from: enough to make it again."""
+    """Record where a field came from: enough to make it again. ``bits``: of a camera pixel, where it was whole numbers."""
 
     path: str = ""
     sha256: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    bits: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,13 @@ from video2pde.recording.source import hash_recording, open_recording
 from video2pde.refinement.result import Refinement
 from video2pde.result import Result
 from video2pde.runs.events import Events, QuietEvents
-from video2pde.runs.folder import RunFolder, stage_key
+from video2pde.runs.folder import RunFolder, stage_key, STANDING
 from video2pde.selection import select
 from video2pde.settings import Settings
 from video2pde.stages import (
     baseline_diffusion,
     calibrate_contender,
+    compare_refined,
     Contender,
     discover_structure,
     evaluate,
@@ -43,6 +44,7 @@ STAGES = {
     "discovery": "weak form, sparse fits, identifiability",
     "validation": "rollouts of every library",
     "refinement": "inverse PINN",
+    "comparison": "weak and refined coefficients side by side",
     "calibration": "rollout calibration and bootstrap",
     "front": "front-aware recalibration",
     "selection": "the choice, frozen",
@@ -70,6 +72,7 @@ def run_pipeline(
     with RunFolder(out, events) as folder:
         run = _Run(folder, settings, events, until, hash_recording(open_recording(Path(film))))
         folder.write_text("settings.toml", settings.to_toml())
+        folder.write_json(STANDING, {})
         try:
             return _run_stages(run, Path(film), latex)
         except _EndHere:
@@ -84,13 +87,13 @@ def _run_stages(run: _Run, film: Path, latex: bool) -> Result:
     known = field.frames(slice(0, windows.validation_end))
     train = known.frames(windows.train)
 
-    drift, notes = run.stage("drift", lambda: measure_drift(known, s), ("recording",), s.drift, s.split)
+    drift, _ = run.stage("drift", lambda: measure_drift(known, s), ("recording",), s.drift, s.split)
     found = run.stage(
         "discovery", lambda: discover_structure(known, drift, windows, s, run.progress),
         ("drift",), s.weak, s.regression, s.identifiability, s.terms, s.libraries, s.run.seed,
     )  # fmt: skip
     diffusion = baseline_diffusion(found)
-    validation = run.stage(
+    run.stage(
         "validation",
         lambda: validate_models(known, windows.validation, drift, found.models, diffusion, s),
         ("discovery",), s.rollout, s.run.device,
@@ -100,6 +103,12 @@ def _run_stages(run: _Run, film: Path, latex: bool) -> Result:
     refined = run.stage(
         "refinement", lambda: _refine(run, contenders, train, drift, found), ("discovery",), s.refinement, s.run.device
     )
+
+    run.stage(
+        "comparison",
+        lambda: compare_refined(known, windows.validation, drift, contenders, refined, diffusion, s),
+        ("refinement",), s.rollout,
+    )  # fmt: skip
 
     def calibrate_all() -> dict[str, Any]:
         done = {}
@@ -129,17 +138,16 @@ def _run_stages(run: _Run, film: Path, latex: bool) -> Result:
         why_not = "" if found.identifiability.law_seen else found.identifiability.verdict
         return select(calibrations, final, s.selection, min(field.grid.dx, field.grid.dy), why_not), final
 
-    selection, final = run.stage("selection", choose, ("front", "validation"), s.selection)
+    selection, _ = run.stage("selection", choose, ("front", "validation"), s.selection)
     # the choice is on disk from here on; only now may the test window be read
-    tested = run.stage("test", lambda: evaluate(field, windows, selection, models, diffusion, s), ("selection",))
-    warnings = (*recording.warnings, *notes, *_caveats(found, calibrations, refined))
-    result = Result(field, tested.drift, found, validation, calibrations, selection, final, tested.scores, s, warnings)
+    run.stage("test", lambda: evaluate(field, windows, selection, models, diffusion, s), ("selection",))
     run.begin("report")
     from video2pde.report.publish import Artefacts, publish
 
-    publish(run.folder, Artefacts(result, recording, windows, refined, fronts, tested.forecasts, run.timings), latex)
+    artefacts = Artefacts(s, run.artefacts, run.timings)
+    publish(run.folder.path, artefacts, latex)
     run.finish("report")
-    return result
+    return artefacts.result
 
 
 def _tracks_front(contender: Contender) -> bool:
@@ -175,17 +183,6 @@ def _refine(run: _Run, contenders: Sequence[Contender], train: Any, drift: Any, 
     return done
 
 
-def _caveats(found: Any, calibrations: dict[str, Any], refined: dict[str, Refinement]) -> tuple[str, ...]:
-    notes = [*found.system.widths.notes]
-    for name, calibration in calibrations.items():
-        if not calibration.fit.converged:
-            notes.append(f"calibration of {name} did not converge: {calibration.fit.reason}")
-        elif not calibration.same_place:
-            notes.append(f"the starts of {name} did not all end at the same coefficients")
-    notes += [f"inverse PINN of {name}: {r.reason}" for name, r in refined.items() if not r.converged]
-    return tuple(notes)
-
-
 class _EndHere(Exception):
     """The stage named by ``until`` is done."""
 
@@ -196,6 +193,7 @@ class _Run:
     def __init__(self, folder: RunFolder, settings: Settings, events: Events, until: str | None, film: str) -> None:
         self.folder, self.settings, self.events, self.until = folder, settings, events, until
         self.timings: dict[str, float] = {}
+        self.artefacts: dict[str, Any] = {}
         self._film, self._keys = film, dict[str, str]()
 
     def progress(self, done: int, total: int | None) -> None:
@@ -207,7 +205,8 @@ class _Run:
         inputs = [self._film, *(self._keys[stage] for stage in after)]
         key = self._keys[name] = stage_key(name, inputs, [_dump(value) for value in settings], __version__)
         artefact, seconds, cached = self.folder.stage(name, key, compute)
-        self.timings[name] = seconds
+        self.timings[name], self.artefacts[name] = seconds, artefact
+        self.folder.write_json(STANDING, self._keys)
         self.events.done(name, seconds, cached)
         if name == self.until:
             raise _EndHere

@@ -6,14 +6,14 @@ is given ``known``, the frames of training and validation alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde import discovery
-from video2pde.calibration import calibrate, Calibration, make_problem
+from video2pde.calibration import calibrate, Calibration, FILM_FLOOR, make_problem, SCHEME_FLOOR
 from video2pde.calibration.front import fit_front, FrontFit
 from video2pde.discovery.identifiability import Identifiability
 from video2pde.discovery.moments import law_velocity, term_moments
@@ -34,6 +34,7 @@ from video2pde.terms import libraries, Term
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 FRONT = "front-aware"
+WEAK, REFINED = "weak", "refined"
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +145,27 @@ def baseline_diffusion(found: Discovery) -> float | None:
     return beta if beta > 0 else None
 
 
+def compare_refined(
+    known: Field,
+    window: slice,
+    drift: Drift,
+    contenders: Sequence[Contender],
+    refined: Mapping[str, Refinement],
+    diffusion: float | None,
+    settings: Settings,
+) -> Validation | None:
+    """Roll out the weak fit's coefficients and the inverse PINN's over one window; None where nothing was refined."""
+    models: dict[str, Model] = {}
+    for contender in contenders:
+        if contender.library in refined:
+            values = refined[contender.library].coefficients
+            models[f"{contender.library}, {WEAK}"] = contender.model
+            models[f"{contender.library}, {REFINED}"] = Model(
+                contender.terms, tuple(values[term.name] for term in contender.terms)
+            )
+    return validate_models(known, window, drift, models, diffusion, settings) if models else None
+
+
 def calibrate_contender(
     contender: Contender,
     train: Field,
@@ -160,7 +182,8 @@ def calibrate_contender(
     starts = {"weak": list(weak.values())}
     if refined is not None:
         starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
-    return calibrate(contender.library, problem, starts, settings, progress)
+    film = train.provenance.bits is not None and train.provenance.bits <= 8
+    return calibrate(contender.library, problem, starts, settings, progress, FILM_FLOOR if film else SCHEME_FLOOR)
 
 
 def recalibrate_front(
@@ -240,3 +263,17 @@ def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: 
             output="float32", device=settings.run.device,
         )  # fmt: skip
     return np.asarray(rollout.values, np.float32)
+
+
+def collect_caveats(
+    found: Discovery, calibrations: Mapping[str, Calibration], refined: Mapping[str, Refinement]
+) -> tuple[str, ...]:
+    """Say what to bear in mind about the fits: narrowed test functions, what did not converge or agree."""
+    notes = [*found.system.widths.notes]
+    for name, calibration in calibrations.items():
+        if not calibration.fit.converged:
+            notes.append(f"calibration of {name} did not converge: {calibration.fit.reason}")
+        elif not calibration.same_place:
+            notes.append(f"the starts of {name} did not all end at the same coefficients")
+    notes += [f"inverse PINN of {name}: {r.reason}" for name, r in refined.items() if not r.converged]
+    return tuple(notes)

@@ -24,8 +24,10 @@ from video2pde.terms import Term
 
 Array = NDArray[np.float64]
 
-SYSTEMATIC_FLOOR = 0.0015
+SCHEME_FLOOR = 0.0015
 """What scheme, pixel pitch and cell averages leave in a coefficient, relative; measured on known-truth fields."""
+FILM_FLOOR = 0.003
+"""The same for a film of 8 bits, whose rounding and compression are no noise that averages out; measured on films."""
 SAME_PLACE = 0.01
 """Relative difference up to which two fits have ended at the same place."""
 POOR = 0.1
@@ -63,7 +65,7 @@ class Attempt:
 class Calibration:
     """Hold a calibrated contender.
 
-    ``estimates`` by term: bias-corrected value and 95 % interval, the systematic floor included; ``drift_scale``
+    ``estimates`` by term: value and 95 % interval, the systematic floor ``floor`` included; ``drift_scale``
     how the refined drift compares with the given one along each axis; ``same_place`` whether all starts ended there.
     """
 
@@ -75,6 +77,7 @@ class Calibration:
     attempts: tuple[Attempt, ...]
     same_place: bool
     bootstrap: Bootstrap | None
+    floor: float
 
     @property
     def model(self) -> Model:
@@ -121,10 +124,12 @@ def calibrate(
     starts: Mapping[str, Sequence[float]],
     settings: Settings,
     progress: Callable[[int, int], None] | None = None,
+    floor: float = SCHEME_FLOOR,
 ) -> Calibration:
     """Fit a contender from every start, check that they agree, and bootstrap the best fit.
 
     ``starts``: coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
+    ``floor``: relative systematic error that intervals cannot fall below.
     """
     options = settings.calibration
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
@@ -156,12 +161,13 @@ def calibrate(
     if options.replicates > 0 and best.converged:
         boot = bootstrap_fit(problem, best, options, problem.workers, progress)
     return Calibration(
-        library, problem.terms, _estimates(problem, best, boot), _drift_scale(problem, best, boot), best, attempts,
-        bool(max(apart) < SAME_PLACE), boot,
+        library, problem.terms, _estimates(problem, best, boot, floor), _drift_scale(problem, best, boot), best, attempts,
+        bool(max(apart) < SAME_PLACE), boot, floor,
     )  # fmt: skip
 
 
-def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, Est]:
+def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None, floor: float) -> dict[str, Est]:
+    """Attach intervals: the bootstrap's, with the systematic floor added in quadrature."""
     result = {}
     for index, term in enumerate(problem.terms):
         if boot is None or not np.isfinite(boot.low[index]):
@@ -169,8 +175,8 @@ def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, 
             result[term.name] = Est(value, float("nan"), float("nan"))
             continue
         value = float(boot.value[index])
-        floor = SYSTEMATIC_FLOOR * abs(value)
-        result[term.name] = Est(value, float(boot.low[index]) - floor, float(boot.high[index]) + floor)
+        below, above = (np.hypot(abs(end - value), floor * value) for end in (boot.low[index], boot.high[index]))
+        result[term.name] = Est(value, value - float(below), value + float(above))
     return result
 
 

@@ -31,6 +31,8 @@ DriftMode = Literal["fixed", "scale", "spline"]
 MAX_DAMPING = 1e8
 ROUGHLY = 0.02
 """Relative change of the coefficients below which a model is good enough to correct the initial frame."""
+SLACK = 0.1
+"""Relative rise of the error that a step may cause once the Jacobian is free of noise."""
 SMOOTHING = 1.5
 """Pixels: σ of the filter on the start of the rollout that says how the first frames change."""
 MODE_SMOOTHING = 2.0
@@ -82,11 +84,12 @@ def drift_basis(times: Array, drift: DriftMode, knots: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A point of the fit: coefficients, drift parameters (k, 2), initial frame, and the errors there."""
+    """A point of the fit: coefficients, drift parameters (k, 2), initial frames of rollout and Jacobian, the errors."""
 
     coefficients: Array
     drift: Array
     start: Array
+    base: Array | None
     modes: Array
     linear: Linearisation
 
@@ -103,15 +106,25 @@ def velocity_at(problem: Problem, coefficients: Array, drift: Array) -> Array:
     return np.asarray(given + problem.basis.T @ drift) if len(drift) else np.asarray(given)
 
 
-def evaluate(problem: Problem, coefficients: Array, drift: Array, start: Array, modes: Array | None = None) -> State:
-    """Roll out at a point of the fit; with ``modes`` (q, y, x) the initial frame may change along them."""
+def evaluate(
+    problem: Problem,
+    coefficients: Array,
+    drift: Array,
+    start: Array,
+    modes: Array | None = None,
+    base: Array | None = None,
+) -> State:
+    """Roll out at a point of the fit; with ``modes`` (q, y, x) the initial frame may change along them.
+
+    ``base`` (y, x): the initial frame of the Jacobian, where it is not ``start``.
+    """
     model = Model(problem.terms, tuple(coefficients))
     slopes = problem.velocity_slopes * (1 + drift[0] if problem.drift == "scale" else 1.0)
     linear = linearise(
         problem.window, model, start, velocity_at(problem, coefficients, drift), slopes,
-        problem.rollout, problem.scales, modes, problem.workers,
+        problem.rollout, problem.scales, modes, problem.workers, base,
     )  # fmt: skip
-    return State(coefficients, drift, start, np.zeros((0, *start.shape)) if modes is None else modes, linear)
+    return State(coefficients, drift, start, base, np.zeros((0, *start.shape)) if modes is None else modes, linear)
 
 
 def normal_matrix(problem: Problem, state: State) -> tuple[Array, Array]:
@@ -177,7 +190,7 @@ def fit_rollout(
     """Minimise the rollout's error from a guess of the coefficients."""
     if settings.optimizer == "nelder-mead":
         return _fit_nelder_mead(problem, guess, settings, start)
-    first = initial_frame(problem.window, problem.start_frames) if start is None else start
+    first = smooth_frame(initial_frame(problem.window, problem.start_frames)) if start is None else start
     extra = 1 if problem.drift == "scale" else len(problem.basis)
     state = evaluate(problem, np.asarray(guess, float), np.zeros((extra, 2)), first)
     rollouts = len(problem.terms) + 1
@@ -187,15 +200,17 @@ def fit_rollout(
         return _finish(problem, state, False, f"at the start, {state.linear.failed}", 0, rollouts, path)
     for iterations in range(1, settings.max_iterations + 1):
         step = damped_step(problem, state, damping)
-        if len(state.modes) and damping <= 1e-3 and relative_size(problem, step) < settings.tolerance**0.5:
+        change = relative_size(problem, step)
+        final = len(state.modes) > 0
+        if final and damping <= 1e-3 and change < settings.tolerance**0.5:
             # the next error would be the square of this step: take it, and need no further rollout
             state = move(problem, state, step)
             path.append(state.coefficients)
             return _finish(problem, state, True, "converged", iterations, rollouts, path)
         trial = move(problem, state, step, roll_out=True)
-        rollouts += 1 + len(problem.terms) + len(state.modes)
-        change = relative_size(problem, step)
-        if trial.cost < state.cost:
+        rollouts += 1 + len(problem.terms) + len(state.modes) + final
+        # with a Jacobian free of noise the solution is not quite the least error, so a little more is no reason to stop
+        if trial.cost < state.cost * (1 + (SLACK if final else 0.0)):
             state, damping = trial, max(damping / 10, 1e-9)
             path.append(state.coefficients)
         else:
@@ -203,11 +218,12 @@ def fit_rollout(
             change = np.inf if damping < MAX_DAMPING else change
         if progress is not None:
             progress(iterations, state.coefficients.tolist(), state.cost / problem.window.points)
-        if not len(state.modes) and change < ROUGHLY:
+        if not final and change < ROUGHLY:
             # the model is good enough to say how the first frames differ from the initial one
-            better = correct_start(problem, state) if start is None else state.start
-            state = evaluate(problem, state.coefficients, state.drift, better, start_modes(problem, better))
-            rollouts += 2 + 2 * len(problem.terms)
+            better, base = correct_start(problem, state) if start is None else (start, smooth_frame(start))
+            modes = start_modes(problem, base)
+            state = evaluate(problem, state.coefficients, state.drift, better, modes, base)
+            rollouts += 3 + 2 * len(problem.terms)
             damping = 1e-6
         if damping > MAX_DAMPING:
             reason = "no step lowers the error any further, yet the gradient is not zero"
@@ -226,22 +242,28 @@ def initial_frame(window: Window, frames: int) -> Array:
     return np.asarray(np.tensordot(weights, window.values[:count], axes=1))
 
 
-def correct_start(problem: Problem, state: State) -> Array:
-    """Estimate the initial frame from the first frames, each less what the model has changed since.
+def correct_start(problem: Problem, state: State) -> tuple[Array, Array]:
+    """Estimate the initial frame twice, from the first frames and from the next ones, less what the model has changed.
 
     u₀ = mean_k [u_k − (û_k − û_0)]: the change comes from a smoothed start, so that it carries no noise and the
-    error left in u₀ is the mean of the frames' noise, no more.
+    error left in u₀ is the mean of the frames' noise, no more. The first estimate starts the rollout; the second,
+    smoothed, starts the Jacobian: its noise is another one, and what residual and Jacobian do not share cannot pass
+    for diffusion.
     """
     window = problem.window
-    count = min(problem.start_frames, len(window.times))
-    first = replace(window, values=window.values[:count], times=window.times[:count])
+    count = max(1, min(problem.start_frames, len(window.times) // 2))
+    first = replace(window, values=window.values[: 2 * count], times=window.times[: 2 * count])
     smooth = smooth_frame(state.start)
-    velocity = velocity_at(problem, state.coefficients, state.drift)[None, :count]
+    velocity = velocity_at(problem, state.coefficients, state.drift)[None, : 2 * count]
     model = Model(problem.terms, tuple(state.coefficients))
-    total = np.zeros_like(smooth)
+    total = np.zeros((2, *smooth.shape))
     for frames, values in predict_chunks(first, [model], smooth, velocity, problem.rollout):
-        total += np.sum(first.values[frames] - (values[0] - smooth), axis=0)
-    return total / count if np.isfinite(total).all() else state.start
+        found = first.values[frames] - (values[0] - smooth)
+        later = np.arange(frames.start, frames.stop) >= count
+        total += np.stack([found[~later].sum(axis=0), found[later].sum(axis=0)])
+    if not np.isfinite(total).all():
+        return state.start, smooth
+    return total[0] / count, smooth_frame(total[1] / count)
 
 
 def smooth_frame(frame: Array) -> Array:
@@ -289,11 +311,13 @@ def move(problem: Problem, state: State, step: Array, roll_out: bool = False) ->
     """Take a step; with ``roll_out`` evaluate the new point, otherwise keep the sums of the old one."""
     count, modes = len(problem.terms), len(state.modes)
     coefficients = state.coefficients + step[:count]
-    start = state.start + np.tensordot(step[count : count + modes], state.modes, axes=1)
+    change = np.tensordot(step[count : count + modes], state.modes, axes=1)
+    start = state.start + change
+    base = None if state.base is None else state.base + change
     drift = state.drift + step[count + modes :].reshape(2, -1).T
     if roll_out:
-        return evaluate(problem, coefficients, drift, start, state.modes if modes else None)
-    return State(coefficients, drift, start, state.modes, state.linear)
+        return evaluate(problem, coefficients, drift, start, state.modes if modes else None, base)
+    return State(coefficients, drift, start, base, state.modes, state.linear)
 
 
 def _finish(

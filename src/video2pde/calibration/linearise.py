@@ -102,37 +102,75 @@ def linearise(
     scales: Sequence[float],
     modes: Array | None = None,
     workers: int = 1,
+    base: Array | None = None,
 ) -> Linearisation:
     """Roll the model out over the window, with one neighbour per coefficient and per mode of the initial frame.
 
     Parameters
     ----------
     start : (y, x), initial frame. velocity : (t, 2). velocity_slopes : (K, t, 2), ∂v/∂c_j.
+    base : (y, x), initial frame of the Jacobian; none: ``start``. Noise that residual and Jacobian share would pass
+        for diffusion, so a start that holds noise needs a base without.
     scales : size of each coefficient, for the steps of the differences.
     modes : (q, y, x), changes of the initial frame to be told apart from changes of the law; none: no such columns.
     """
+    columns = len(scales) + (0 if modes is None else len(modes)) + 3
+    grams = np.zeros((len(window.times), columns, columns))
+    for frames, parts in neighbour_chunks(
+        window, model, start, velocity, velocity_slopes, settings, scales, modes, workers, base
+    ):
+        finite = np.isfinite(parts.values).all(axis=(0, 2, 3)) & np.isfinite(parts.rollout).all(axis=(1, 2))
+        if not finite.all():
+            return Linearisation(grams, f"the rollout failed before frame {frames.start + int(np.argmin(finite))}")
+        _accumulate(parts, window.values[frames], window, grams[frames], workers)
+    return Linearisation(grams)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """A chunk of rollouts side by side.
+
+    ``rollout`` (t, y, x) from the initial frame itself; ``values`` (1 + K + q, t, y, x) from the Jacobian's: the
+    model first, then one for each of the ``steps``.
+    """
+
+    rollout: Array
+    values: Array
+    steps: Array
+
+
+def neighbour_chunks(
+    window: Window,
+    model: Model,
+    start: Array,
+    velocity: Array,
+    velocity_slopes: Array,
+    settings: RolloutSettings,
+    scales: Sequence[float],
+    modes: Array | None,
+    workers: int = 1,
+    base: Array | None = None,
+) -> Iterator[tuple[slice, Neighbours]]:
+    """Roll out the model, a neighbour for each coefficient and one for each mode; see :func:`linearise`."""
     steps = np.array([RELATIVE_STEP * scale for scale in scales])
-    models, velocities = [model], [velocity]
+    clean = start if base is None else base
+    models, velocities, starts = [model], [velocity], [clean]
     for index, step in enumerate(steps):
         coefficients = list(model.coefficients)
         coefficients[index] += step
         models.append(Model(model.terms, tuple(coefficients), model.drift_scale))
         velocities.append(velocity + step * velocity_slopes[index])
-    starts = [start] * len(models)
+        starts.append(clean)
     for mode in () if modes is None else modes:
         models.append(model)
         velocities.append(velocity)
-        starts.append(start + RELATIVE_STEP * mode)
+        starts.append(clean + RELATIVE_STEP * mode)
     steps = np.append(steps, [RELATIVE_STEP] * (len(models) - len(steps) - 1))
-    columns = len(steps) + 3
-    grams = np.zeros((len(window.times), columns, columns))
+    count = len(models)
+    if base is not None:
+        models, velocities, starts = [*models, model], [*velocities, velocity], [*starts, start]
     for frames, values in predict_chunks(window, models, np.stack(starts), np.stack(velocities), settings, workers):
-        if not np.isfinite(values).all():
-            bad = frames.start + int(np.argmin(np.isfinite(values).all(axis=(0, 2, 3))))
-            return Linearisation(grams, f"the rollout failed before frame {bad}")
-        observed = window.values[frames]
-        _accumulate(values, steps, observed, window, grams[frames], workers)
-    return Linearisation(grams)
+        yield frames, Neighbours(values[count] if base is not None else values[0], values[:count], steps)
 
 
 def predict_chunks(
@@ -155,17 +193,17 @@ def predict_chunks(
         yield slice(k, k + 1), states[:, None]
 
 
-def _accumulate(
-    values: Array, steps: Array, observed: NDArray[np.float32], window: Window, out: Array, workers: int
-) -> None:
+def _accumulate(parts: Neighbours, observed: NDArray[np.float32], window: Window, out: Array, workers: int) -> None:
     """Sum the inner products of a chunk's frames, split over the cores."""
-    bounds = np.linspace(0, values.shape[1], min(count_workers(workers), values.shape[1]) + 1).astype(int)
+    count = len(parts.rollout)
+    bounds = np.linspace(0, count, min(count_workers(workers), count) + 1).astype(int)
     pieces = [slice(a, b) for a, b in pairwise(bounds)]
 
     def work(piece: slice) -> None:
         _frame_grams(
-            values[:, piece], steps, observed[piece], window.weight, window.grid.dx, window.grid.dy, out[piece]
-        )
+            parts.rollout[piece], parts.values[:, piece], parts.steps, observed[piece], window.weight,
+            window.grid.dx, window.grid.dy, out[piece],
+        )  # fmt: skip
 
     if len(pieces) == 1:
         work(pieces[0])
@@ -179,7 +217,7 @@ _jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
 
 @_jit
 def _frame_grams(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    values, steps, observed, weight, dx, dy, out
+    rollout, values, steps, observed, weight, dx, dy, out
 ):
     models, count, ny, nx = values.shape
     columns = models + 2
@@ -198,7 +236,7 @@ def _frame_grams(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
             row[models - 1, nx - 1] = 0.0
             for i in range(nx):
                 row[models, i] = (values[0, k, above, i] - values[0, k, below, i]) * across
-                row[models + 1, i] = values[0, k, j, i] - observed[k, j, i]
+                row[models + 1, i] = rollout[k, j, i] - observed[k, j, i]
             for c in range(columns):
                 for i in range(nx):
                     row[c, i] *= weight[j, i]
@@ -210,3 +248,39 @@ def _frame_grams(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
                     out[k, c, d] += total
                     if c != d:
                         out[k, d, c] += total
+
+
+def project(
+    columns: NDArray[np.float32],
+    frames: NDArray[np.float32],
+    error: NDArray[np.float32],
+    weight: Array,
+    grid: Grid,
+    out: Array,
+) -> None:
+    """Sum error × column for each frame, and error × (−u_x, −u_y): out (t, columns + 2)."""
+    _project(columns, frames, error, weight.astype(np.float32), grid.dx, grid.dy, out)
+
+
+@_jit
+def _project(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    columns, frames, error, weight, dx, dy, out
+):
+    count, ny, nx = frames.shape
+    number = len(columns)
+    for k in range(count):
+        for c in range(number):
+            total = 0.0
+            for j in range(ny):
+                for i in range(nx):
+                    total += columns[c, k, j, i] * error[k, j, i] * weight[j, i]
+            out[k, c] = total
+        along_x, along_y = 0.0, 0.0
+        for j in range(ny):
+            above, below = max(j - 1, 0), min(j + 1, ny - 1)
+            for i in range(1, nx - 1):
+                weighted = error[k, j, i] * weight[j, i]
+                along_x += (frames[k, j, i - 1] - frames[k, j, i + 1]) * weighted
+                along_y += (frames[k, above, i] - frames[k, below, i]) * weighted
+        out[k, number] = along_x / (2 * dx)
+        out[k, number + 1] = along_y / (2 * dy)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from video2pde import __version__
-from video2pde.cli import recording
+from video2pde.cli import recording, using
 from video2pde.errors import InputError, Video2pdeError
 
 OVERVIEW = """Turn a recording of something that spreads into the equation that it follows.
@@ -34,6 +34,10 @@ app = App(name="video2pde", help=OVERVIEW, help_format="plaintext", version=__ve
 app.command(recording.preview)
 app.command(recording.field)
 app.command(recording.synth)
+app.command(using.simulate)
+app.command(using.export)
+app.command(using.analyse)
+app.command(using.apply)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -208,6 +208,7 @@ def _build(reading: _Reading) -> RecordingResult:
         hash_recording(reading.recording),
         settings.model_dump(mode="json"),
         tuple(note for note in reading.notes if note),
+        None if reading.header.limit is None else int(reading.header.limit).bit_length(),
     )
     field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance)
     checks = Checks(

@@ -5,12 +5,15 @@ The colours are Okabe and Ito's palette, which people with any colour vision can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.figure import Figure
 
+from video2pde.field import atomic_path
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 
@@ -93,6 +96,16 @@ def apply() -> Iterator[None]:
     """Draw in the project's style inside a ``with`` block; nothing outside it changes."""
     with mpl.rc_context(dict(_STYLE)):
         yield
+
+
+def save(figure: Figure, path: Path, formats: Sequence[str] = ("png", "pdf")) -> list[Path]:
+    """Write a figure as ``path`` with each suffix, in the project's resolution and fonts."""
+    with apply():
+        targets = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
+        for target in targets:
+            with atomic_path(target) as temporary:
+                figure.savefig(temporary)
+    return targets
 
 
 def term_colour(name: str) -> str:

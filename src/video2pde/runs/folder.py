@@ -36,6 +36,8 @@ Artefact = TypeVar("Artefact")
 
 STAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOGGED = ("video2pde", "py.warnings")
+STANDING = "stages/standing.json"
+"""Keys by stage of what this run has loaded or computed so far: an artefact with another key is an older run's."""
 BUSY = (errno.EAGAIN, errno.EACCES)
 
 

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
-import sympy
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel, ConfigDict, model_validator, ValidationError
 from pydantic import Field as Limit
+from pydantic import model_validator, ValidationError
 
 import video2pde
 from video2pde import field as fields
@@ -29,20 +28,16 @@ from video2pde.rollout.simulate import Rollout, simulate
 from video2pde.settings import RecordingSettings, RolloutSettings
 from video2pde.terms import CATALOGUE, get_term, Term
 from video2pde.terms.words import coefficient_units
-from video2pde.using.densities import degree, write_density
+from video2pde.using.densities import write_density
+from video2pde.using.schema import Entry, first_fault, Number, Origin, SavedDrift, SavedGrid, SavedTerm, SavedWindows
 
 SCHEMA: Literal["video2pde-model"] = "video2pde-model"
 VERSION = 1
 MAX_BYTES = 64_000_000
-MAX_DEGREE = 8
-"""Highest degree of a density in a file: higher ones take minutes to expand."""
 TAIL = 0.1
 """Share of the film at its end whose mean drift continues after it."""
 
 Array = NDArray[np.float64]
-Number = Annotated[float, Limit(ge=-1e15, le=1e15)]
-Size = Annotated[float, Limit(gt=0, le=1e15)]
-Short = Annotated[str, Limit(max_length=200)]
 Velocity = Literal["measured", "mean", "none"]
 
 
@@ -55,99 +50,6 @@ class Estimate(Protocol):
     def low(self) -> float: ...
     @property
     def high(self) -> float: ...
-
-
-class Entry(BaseModel):
-    """Refuse unknown keys and numbers that are not finite; keep what was read unchangeable."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
-
-
-class SavedPart(Entry):
-    """A derivative and the density that it acts on."""
-
-    derivative: Annotated[str, Limit(pattern="^[xy]{0,4}$")]
-    density: Short
-
-
-class SavedTerm(Entry):
-    """A term, its coefficient with the 95 % interval (none: not known), and the coefficient's units."""
-
-    name: Annotated[str, Limit(max_length=40)]
-    parts: Annotated[list[SavedPart], Limit(min_length=1, max_length=16)]
-    value: Number
-    low: Number | None = None
-    high: Number | None = None
-    units: Short = ""
-
-    @cached_property
-    def term(self) -> Term:
-        """Parse the parts; a name of the catalogue must mean what it means there."""
-        term = Term.of(self.name, *((part.derivative, part.density) for part in self.parts))
-        if any(degree(part.density) > MAX_DEGREE for part in term.parts):
-            raise InputError(f"term '{self.name}': a density of a degree above {MAX_DEGREE} is refused")
-        known = CATALOGUE.get(self.name)
-        if known is not None and known != term and sympy.expand(known.strong - term.strong) != 0:
-            raise InputError(f"term '{self.name}' is not the catalogue's term of that name; rename it")
-        return term
-
-
-class SavedDrift(Entry):
-    """Drift velocity (v_x, v_y) at the film's frame times, length per second, and the factors (c_x, c_y) on it."""
-
-    times: Annotated[list[Number], Limit(min_length=1, max_length=200_000)]
-    velocity: Annotated[list[tuple[Number, Number]], Limit(min_length=1, max_length=200_000)]
-    scale: tuple[Number, Number] = (1.0, 1.0)
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> SavedDrift:
-        if len(self.times) != len(self.velocity):
-            raise ValueError(f"{len(self.times)} times for {len(self.velocity)} velocities")
-        if any(b <= a for a, b in zip(self.times[:-1], self.times[1:], strict=True)):
-            raise ValueError("times must increase")
-        return self
-
-
-class SavedGrid(Entry):
-    """The film's grid."""
-
-    ny: Annotated[int, Limit(ge=4, le=8192)]
-    nx: Annotated[int, Limit(ge=4, le=8192)]
-    height: Size
-    width: Size
-    unit: Short = "image units"
-    pitch: Literal["cells", "nodes"] = "cells"
-
-
-class SavedWindows(Entry):
-    """Frames of the film, and where its training and validation windows end."""
-
-    train_end: Annotated[int, Limit(ge=1)]
-    validation_end: Annotated[int, Limit(ge=1)]
-    frames: Annotated[int, Limit(ge=1, le=10_000_000)]
-
-    @model_validator(mode="after")
-    def _ascend(self) -> SavedWindows:
-        if not self.train_end <= self.validation_end <= self.frames:
-            raise ValueError("the windows must follow one another within the film")
-        return self
-
-
-class Origin(Entry):
-    """Where the law came from: the film, how it was read, and by which version."""
-
-    path: Annotated[str, Limit(max_length=4096)] = ""
-    sha256: Annotated[str, Limit(pattern="^([0-9a-f]{64})?$")] = ""
-    version: Short = ""
-    settings_hash: Short = ""
-    recording: dict[str, Any] | None = None
-
-    def recording_settings(self) -> RecordingSettings:
-        """Give the settings that the film was read with; the defaults where the file does not say."""
-        try:
-            return RecordingSettings.model_validate(self.recording or {})
-        except ValidationError as error:
-            raise InputError(f"the model file's recording settings are not valid: {_first(error)}") from None
 
 
 class SavedModel(Entry):
@@ -407,18 +309,12 @@ def _validate(values: dict[str, Any], origin: str) -> SavedModel:
         model = SavedModel.model_validate_json(json.dumps(values, allow_nan=False))
         _ = model.law
     except ValidationError as error:
-        raise InputError(f"{origin} is not a valid model: {_first(error)}") from None
+        raise InputError(f"{origin} is not a valid model: {first_fault(error)}") from None
     except (ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"{origin} is not a valid model: {str(error).splitlines()[0]}") from None
     except InputError as error:
         raise InputError(f"{origin} is not a valid model: {error}") from None
     return model
-
-
-def _first(error: ValidationError) -> str:
-    item = error.errors()[0]
-    place = ".".join(str(part) for part in item["loc"]) or "the file"
-    return f"{place}: {item['msg'].removeprefix('Value error, ')}"
 
 
 def _refuse_constant(name: str) -> float:

@@ -1,0 +1,164 @@
+"""Words and colours that all sections share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from video2pde.field import Windows
+from video2pde.report.artefacts import Artefacts
+from video2pde.report.document import Cell, Image, Inline, Math, Span, Table, Text
+from video2pde.report.numbers import format_number
+from video2pde.report.plots import Colour
+from video2pde.report.sheets import Sheet, to_table
+from video2pde.terms import CATALOGUE, Term
+from video2pde.terms.catalogue import own_terms
+from video2pde.terms.words import describe
+from video2pde.using.analysis import Analysis
+
+_TERMS: Mapping[str, Colour] = {
+    "constant": "grey", "u": "orange", "u_squared": "olive", "grad_squared": "red", "u_grad_squared": "purple",
+    "laplacian": "blue", "porous": "green", "drift_x": "sky", "drift_y": "ink", "drift": "sky",
+}  # fmt: skip
+_LIBRARIES: Mapping[str, Colour] = {
+    "A": "sky", "B": "orange", "C": "red", "C-alt": "purple", "C-both": "olive", "Full": "ink", "R": "green",
+    "P": "blue",
+}  # fmt: skip
+_BASELINES: tuple[Colour, ...] = ("grey", "ink", "olive")
+MEANINGS = {
+    "constant": "growth at the same rate everywhere", "u": "growth or decay", "u_squared": "saturation",
+    "u_cubed": "saturation", "grad_squared": "spreading driven by gradients",
+    "u_grad_squared": "spreading driven by gradients, stronger where u is large", "laplacian": "diffusion",
+    "porous": "diffusion that grows with u", "porous_squared": "diffusion that grows with u²",
+    "u_laplacian": "diffusion weighted by u", "biharmonic": "smoothing of the fourth order", "dx": "transport along x",
+    "dy": "transport along y", "dxx": "diffusion along x", "dyy": "diffusion along y",
+}  # fmt: skip
+_DRIFT = {"drift_x": "−v_x u_x", "drift_y": "−v_y u_y", "drift": "−v·∇u"}
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """What the sections tell from: the run, finished pictures (PNG by name), and the law's analysis."""
+
+    run: Artefacts
+    pictures: Mapping[str, bytes] = field(default_factory=dict)
+    analysis: Analysis | None = None
+
+    @property
+    def unit(self) -> str:
+        return self.run.unit
+
+    def picture(self, name: str, alt: str, caption: Text = "") -> tuple[Image, ...]:
+        """Give a picture if it was drawn."""
+        data = self.pictures.get(name)
+        return () if data is None else (Image(data, "image/png", alt, caption),)
+
+    def spans(self) -> tuple[Span, ...]:
+        """Mark training, validation and test on a time axis."""
+        windows, film = self.run.windows, self.run.field
+        if windows is None or film is None:
+            return ()
+        end = 0 if self.run.drift is None else len(self.run.drift.times)
+        return tuple(
+            Span(label, float(film.times[part.start]), float(film.times[min(part.stop, end) - 1]), colour)
+            for label, part, colour in named_windows(windows)
+            if part.start < end
+        )
+
+    def terms(self) -> Mapping[str, Term]:
+        """All terms by name, the user's own included."""
+        return {**CATALOGUE, **own_terms(self.run.settings)}
+
+    def term(self, name: str) -> str:
+        """Write a term in Unicode."""
+        if name in _DRIFT:
+            return _DRIFT[name]
+        known = self.terms()
+        return describe(known[name]).text if name in known else name
+
+    def term_math(self, name: str) -> Math:
+        known = self.terms()
+        if name in known and name not in _DRIFT:
+            words = describe(known[name])
+            return Math(words.latex, words.text)
+        letter = name.removeprefix("drift_")
+        return Math(rf"-v_{letter}\,u_{letter}" if len(letter) == 1 else r"-\mathbf{v}\cdot\nabla u", self.term(name))
+
+    def table(self, sheet: Sheet, caption: str | None = None) -> Table:
+        """Give a sheet as a table whose terms are written as formulas."""
+        table = to_table(sheet)
+        places = {i for i, entry in enumerate(sheet.entries) if entry.key in ("term", "terms", "active")}
+        rows = tuple(tuple(self._cell(c, i in places) for i, c in enumerate(row)) for row in table.rows)
+        return Table(table.columns, rows, table.caption if caption is None else caption)
+
+    def _cell(self, cell: Cell, term: bool) -> Cell:
+        if not term or not isinstance(cell, str):
+            return cell
+        names = [name for name in cell.split(", ") if name]
+        if len(names) == 1:
+            return self.term_math(names[0])
+        return ", ".join(map(self.term, names)) or "nothing"
+
+
+def named_windows(windows: Windows) -> tuple[tuple[str, slice, Colour], ...]:
+    """Give the three windows with their names and colours."""
+    return (
+        ("train", windows.train, "blue"), ("validation", windows.validation, "orange"), ("test", windows.test, "green"),
+    )  # fmt: skip
+
+
+def percent(share: float | None, digits: int = 3) -> str:
+    """Write a share in per cent; what is not a number is called undefined."""
+    if share is None or math.isnan(share):
+        return "undefined"
+    return f"{format_number(100.0 * share, f'.{digits}g')} %"
+
+
+def number(value: float | None, unit: str = "", digits: int = 4) -> str:
+    """Write a number with its unit."""
+    text = format_number(value, f".{digits}g")
+    return f"{text} {unit}".strip()
+
+
+def listed(names: Iterable[str], last: str = "and") -> str:
+    """Join names as in a sentence."""
+    every = list(names)
+    if len(every) < 2:
+        return "".join(every)
+    return f"{', '.join(every[:-1])} {last} {every[-1]}"
+
+
+def count(amount: int, one: str, many: str | None = None) -> str:
+    """Count things: no …, one …, 3 …."""
+    words = many or f"{one}s"
+    return f"no {words}" if amount == 0 else f"one {one}" if amount == 1 else f"{amount} {words}"
+
+
+def join_maths(formulas: Sequence[Math], last: str = " and ") -> tuple[Inline, ...]:
+    """Join formulas as in a sentence."""
+    between = [", "] * max(len(formulas) - 2, 0) + [last] * (len(formulas) > 1)
+    return tuple(part for pair in zip_longest(formulas, between) for part in pair if part is not None)
+
+
+def term_colour(name: str) -> Colour | None:
+    return _TERMS.get(name)
+
+
+def library_colour(name: str) -> Colour | None:
+    """Give a library's colour, also to its variants such as "C front-aware"."""
+    return _LIBRARIES.get(name) or _LIBRARIES.get(name.split(",")[0].split(" ")[0])
+
+
+def baseline_colour(index: int) -> Colour:
+    return _BASELINES[index % len(_BASELINES)]
+
+
+def finite(values: Any) -> Any:
+    """Leave out what is not finite, so that a failed rollout ends its line instead of the chart."""
+    import numpy as np
+
+    array = np.asarray(values, float)
+    return np.where(np.isfinite(array), array, np.nan)

@@ -1,0 +1,393 @@
+"""Analyse a law: what can be proved about it, stated with its own numbers and checked on its own rollout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from video2pde.field import Grid
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import simulate
+from video2pde.terms.words import Words
+from video2pde.using.equation import write_equation
+from video2pde.using.identities import (
+    CLOSED,
+    Evolution,
+    evolve,
+    measure_identities,
+    measure_moving_frame,
+    periodic_plume,
+    Transform,
+)
+from video2pde.using.linear import (
+    find_equilibria,
+    grid_scale_growth,
+    is_divergence,
+    measure_front_speed,
+    measure_growth,
+    reaction,
+)
+from video2pde.using.modelfile import SavedModel
+from video2pde.using.wording import word_identities
+
+Array = NDArray[np.float64]
+TOLERANCE = 2e-3
+"""Relative residual up to which an identity counts as verified."""
+LEAST_ORDER = 2.5
+"""Order of convergence from which a residual counts as the scheme's error; the scheme's own order is 4."""
+ROUNDING = 1e-9
+FRONT_TOLERANCE = 0.03
+LARGEST_GAIN = 16.0
+"""Largest aΔu/β at which the check's plume is resolved; a larger one is checked with a lower plume."""
+TRANSFORMED = ("grad_squared", "u_grad_squared", "laplacian")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing that can be said about a law.
+
+    Parameters
+    ----------
+    latex : the formula, with the model's numbers.
+    text : what it means, in a sentence or two.
+    residual : relative error of the formula on a rollout of the law; None where nothing was to be computed.
+    order : order with which the residual falls as the grid is refined; None where it is at rounding.
+    holds : whether the rollout bears it out; None where it was not checked.
+    """
+
+    title: str
+    latex: str
+    text: str
+    residual: float | None = None
+    order: float | None = None
+    holds: bool | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """A dimensionless group: its name, its formula and its value for this model."""
+
+    name: str
+    latex: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Hold what can be said about a law.
+
+    ``kind``: Cole–Hopf, diffusion, reaction–diffusion, ill-posed or other. ``check`` says what the numerical checks
+    were made on, ``notes`` where the idealised statements do not apply to the film.
+    """
+
+    kind: str
+    equation: Words
+    groups: tuple[Group, ...]
+    statements: tuple[Statement, ...]
+    check: str
+    notes: tuple[str, ...]
+
+
+def analyse_model(model: SavedModel, u0: ArrayLike | None = None) -> Analysis:
+    """Analyse a law and check every identity on a rollout over a periodic domain.
+
+    ``u0`` (y, x), a frame of the film, gives the range of u and the test of the identities at the film's own edges;
+    without it u is taken to range from 0.1 to 0.9.
+    """
+    first = None if u0 is None else np.asarray(u0, float)
+    low, high = (0.1, 0.9) if first is None or np.ptp(first) == 0 else (float(first.min()), float(first.max()))
+    subject = _Subject(model, low, high, first)
+    equation = write_equation(model.law.terms, model.law.coefficients)
+    growth = subject.check_well_posedness()
+    if growth is not None:
+        statements = [growth, *subject.state_equilibria()]
+        note = "The law is ill-posed: nothing else can be checked on a rollout, which grows without bound."
+        return Analysis("ill-posed", equation, subject.groups(), tuple(statements), "", (note,))
+    statements = []
+    check = ""
+    if subject.transform is not None:
+        found, check = subject.state_identities()
+        statements += found
+    statements += subject.state_content()
+    statements += subject.state_equilibria()
+    statements += subject.state_front()
+    statements += subject.state_sharpening()
+    return Analysis(subject.kind, equation, subject.groups(), tuple(statements), check, subject.notes())
+
+
+@dataclass(frozen=True, eq=False)
+class _Subject:
+    """The law under analysis: the range of u, and a frame of the film if there is one."""
+
+    model: SavedModel
+    low: float
+    high: float
+    first: Array | None
+
+    @property
+    def law(self) -> Model:
+        return self.model.law
+
+    @property
+    def unit(self) -> str:
+        return self.model.grid.unit
+
+    @property
+    def transform(self) -> Transform | None:
+        """The Cole–Hopf transform where the law has one."""
+        beta = self.model.value("laplacian")
+        if beta <= 0 or any(term.name not in TRANSFORMED for term in self.law.terms):
+            return None
+        return Transform(
+            self.model.value("grad_squared"), self.model.value("u_grad_squared"), beta, self.low, self.high
+        )
+
+    @property
+    def kind(self) -> str:
+        if self.transform is not None:
+            return "Cole–Hopf" if self.transform.gain > 0 else "diffusion"
+        names = {term.name for term in self.law.terms}
+        react = reaction(self.law) != 0
+        return "reaction–diffusion" if react and "laplacian" in names else "other"
+
+    # -------------------------------------------------------------- numbers without dimension
+
+    def groups(self) -> tuple[Group, ...]:
+        beta, reach = self.model.value("laplacian"), self.high - self.low
+        if beta == 0:
+            return ()
+        length = max(self.model.grid.height, self.model.grid.width)
+        speed = float(np.hypot(*(np.array(self.model.drift.velocity) * self.model.drift.scale).mean(axis=0)))
+        found = [Group("Péclet number", r"|\mathbf{v}|L/\beta", speed * length / abs(beta))]
+        a, a2, r = (self.model.value(name) for name in ("grad_squared", "u_grad_squared", "u"))
+        if a:
+            found.append(Group("gradient number", r"a\,\Delta u/\beta", a * reach / beta))
+        if a2:
+            found.append(Group("gradient number", r"a_2\,\Delta u\,\bar u/\beta", a2 * reach * self.middle / beta))
+        if r:
+            found.append(Group("Damköhler number", r"|r|L^2/\beta", abs(r) * length**2 / abs(beta)))
+        return tuple(found)
+
+    @property
+    def middle(self) -> float:
+        return 0.5 * (self.low + self.high)
+
+    # -------------------------------------------------------------- well-posedness
+
+    def check_well_posedness(self) -> Statement | None:
+        """State that short waves grow the faster the shorter they are, where they do."""
+        grid = self.model.grid
+        rates = [(level, *grid_scale_growth(self.law, level, grid)) for level in (self.low, self.middle, self.high)]
+        level, rate, on_grid = max(rates, key=lambda item: item[1])
+        longer = Grid(grid.ny, grid.nx, 2 * grid.height, 2 * grid.width)
+        if rate <= 0 or rate <= grid_scale_growth(self.law, level, longer)[0]:
+            return None
+        measured = measure_growth(self.law, level, grid, on_grid) if on_grid > 0 else math.nan
+        residual = abs(measured / on_grid - 1) if math.isfinite(measured) else None
+        beta = self.model.value("laplacian")
+        cause = f"The diffusion β = {beta:.4g} is negative" if beta < 0 else "The leading term has the wrong sign"
+        return Statement(
+            "Ill-posed",
+            rf"\operatorname{{Re}}\lambda(\pi/\Delta x) = {rate:.4g}\ \mathrm{{s}}^{{-1}}",
+            f"{cause}: waves grow the faster the shorter they are, and no solution depends continuously on its first "
+            f"frame. Stripes two pixels wide ({2 * grid.dx:.3g} {self.unit}) grow e-fold in {1 / rate:.3g} s around "
+            f"u = {level:.3g}, and on a finer grid sooner still.",
+            residual,
+            None,
+            None if residual is None else residual < 0.02,
+        )
+
+    # -------------------------------------------------------------- Cole–Hopf and diffusion
+
+    def state_identities(self) -> tuple[list[Statement], str]:
+        """State and check the identities of a law with a linearising transform."""
+        full = self.transform
+        if full is None:
+            return [], ""
+        share = min(1.0, LARGEST_GAIN / full.gain) if full.gain > 0 else 1.0
+        tr = replace(full, high=self.low + share * (self.high - self.low))
+        size = max(self.model.grid.height, self.model.grid.width)
+        width = size / (2 * np.pi) / math.sqrt(1 + tr.gain)
+        duration = 0.5 * width**2 / tr.beta
+        fine = int(np.clip(2 * round(20 * math.sqrt(1 + tr.gain)), 64, 192))
+        results = [self._measure(tr, count, duration) for count in (fine // 2, fine)]
+        check = (
+            f"a smooth plume from u = {tr.low:.3g} to {tr.high:.3g} on a periodic domain of the film's size with the "
+            f"film's drift, {duration:.3g} s, on {fine // 2} and {fine} cells along the longer side; nothing clipped"
+        )
+        statements = []
+        level = tr.limit(periodic_plume(_similar(self.model.grid, 96), tr.low, tr.high))
+        for key, title, latex, text in word_identities(tr, size, level):
+            coarse, residual = results[0][key], results[1][key]
+            # what is left of the slowest wave does not depend on the grid
+            converges = key != "limit" and residual > ROUNDING and coarse > 0
+            order = math.log2(coarse / residual) if converges else None
+            holds = residual <= TOLERANCE and (order is None or order >= LEAST_ORDER)
+            statements.append(Statement(title, latex, text, residual, order, holds))
+        if self.first is not None:
+            statements.append(self._state_edges(full, duration))
+        return statements, check
+
+    def _measure(self, tr: Transform, count: int, duration: float) -> dict[str, float]:
+        grid = _similar(self.model.grid, count)
+        u0 = periodic_plume(grid, tr.low, tr.high)
+        # frames as fine as the grid, so that the integrals over time converge with it
+        times = np.linspace(0.0, duration, count + 1 - count % 2)
+        velocity = self.model.velocity_at(times + self.model.times[0])
+        moving = evolve(self.law, u0, times, velocity, grid)
+        still = evolve(self.law, u0, times[[0, -1]], np.zeros((2, 2)), grid)
+        found = measure_identities(moving, tr)
+        found["frame"] = measure_moving_frame(moving, still)
+        found["limit"] = self._measure_limit(tr, count)
+        return found
+
+    def _measure_limit(self, tr: Transform, count: int) -> float:
+        """Run until the slowest wave has decayed by e⁻¹⁰, and compare with the limit."""
+        grid = _similar(self.model.grid, max(24, count // 2))
+        u0 = periodic_plume(grid, tr.low, tr.high)
+        slowest = tr.beta * (2 * np.pi / max(grid.height, grid.width)) ** 2
+        times = np.linspace(0.0, 10.0 / slowest, 41)
+        settings = CLOSED.model_copy(update={"safety": 0.8})
+        last = simulate(self.law, u0, times, grid, None, settings, frames=[40]).values[0]
+        return float(np.abs(last - tr.limit(u0)).max() / (tr.high - tr.low))
+
+    def _state_edges(self, tr: Transform, duration: float) -> Statement:
+        """Measure what the film's own edges and clipping do to the conserved mass."""
+        model, first = self.model, self.first
+        span = min(duration, float(np.ptp(model.times)) or duration)
+        times = model.times[0] + np.linspace(0.0, span, 33)
+        rollout = model.simulate(first, times)  # type: ignore[arg-type]
+        if rollout.failed:
+            return Statement("At the film's edges", "", f"The rollout failed: {rollout.reason}.", None, None, None)
+        theta = tr.theta(np.clip(rollout.values, tr.low, tr.high))
+        change = float((theta[-1].mean() - theta[0].mean()) / np.abs(theta[0] - theta[0].mean()).mean())
+        holds = abs(change) <= TOLERANCE
+        reasons = []
+        if model.boundary == "replicate" and np.any(model.velocity_at(times)):
+            reasons.append("the drift carries θ through the mirrored edges")
+        if rollout.clipped > 0:
+            reasons.append(f"clipping to [0, 1] took {rollout.clipped:.2g} of the content")
+        why = f" because {' and '.join(reasons)}" if reasons and not holds else ""
+        return Statement(
+            "At the film's edges",
+            r"\tfrac{d}{dt}\int\theta\,dA \neq 0" if not holds else r"\tfrac{d}{dt}\int\theta\,dA = 0",
+            f"From the given frame with the film's own edges ({model.boundary}), ∫θ changes by {change:.2g} of its "
+            f"variation in {span:.3g} s{why}: the identities {'hold' if holds else 'do not hold'} on the film itself"
+            f"{' to this accuracy' if holds else ', only on a closed domain'}.",
+            abs(change),
+            None,
+            holds,
+        )
+
+    # -------------------------------------------------------------- content, reaction, fronts
+
+    def state_content(self) -> list[Statement]:
+        """State what becomes of ∫u where the law is a divergence, or a divergence with linear growth."""
+        if self.transform is not None:
+            return []  # said there already
+        others = [term.name for term in self.law.terms if not is_divergence(term) and self.model.value(term.name)]
+        if others not in ([], ["u"]):
+            return []
+        rate = self.model.value("u")
+        grid = _similar(self.model.grid, 48)
+        u0 = periodic_plume(grid, self.low, self.high)
+        duration = 1.0 / abs(rate) if rate else float(np.ptp(self.model.times)) or 1.0
+        times = np.linspace(0.0, duration, 17)
+        seen = _attempt(lambda: evolve(self.law, u0, times, self.model.velocity_at(times + self.model.times[0]), grid))
+        if isinstance(seen, str):
+            return [Statement("Content", "", f"The rollout of the check failed: {seen}.", None, None, None)]
+        content = seen.integral(seen.values)
+        residual = float(abs(content[-1] / (content[0] * math.exp(rate * duration)) - 1))
+        if not rate:
+            return [
+                Statement(
+                    "Conserved content", r"\tfrac{d}{dt}\int u\,dA = 0",
+                    "Every term is a divergence: what leaves one place arrives at another.", residual, None,
+                    residual <= TOLERANCE,
+                )
+            ]  # fmt: skip
+        word = "grows" if rate > 0 else "decays"
+        return [
+            Statement(
+                "Growth of the content", rf"\int u\,dA = e^{{{rate:.4g}\,t}}\int u_0\,dA",
+                f"All other terms are divergences, so that the content {word} e-fold in {1 / abs(rate):.3g} s.",
+                residual, None, residual <= TOLERANCE,
+            )
+        ]  # fmt: skip
+
+    def state_equilibria(self) -> list[Statement]:
+        """State the uniform states that stay, and whether they are stable."""
+        room = max(1.0, self.high - self.low)
+        found = find_equilibria(self.law, self.low - room, self.high + room)
+        if not found:
+            return []
+        listed = ", ".join(
+            f"u = {point.level:.4g} ({'stable' if point.rate < 0 else 'unstable' if point.rate > 0 else 'neutral'}, "
+            f"f′ = {point.rate:.3g} 1/s)"
+            for point in found
+        )
+        return [Statement("Equilibria", r"f(u^*) = 0", f"Uniform states that stay: {listed}.")]
+
+    def state_front(self) -> list[Statement]:
+        """State the speed of a Fisher front where the law has one, and check it on a simulated front."""
+        names = {term.name for term in self.law.terms if self.model.value(term.name)}
+        r, q, d = self.model.value("u"), -self.model.value("u_squared"), self.model.value("laplacian")
+        if names != {"u", "u_squared", "laplacian"} or min(r, q, d) <= 0:
+            return []
+        measured, predicted = measure_front_speed(r, q, d)
+        residual = abs(measured / predicted - 1)
+        return [
+            Statement(
+                "Front speed", rf"c = 2\sqrt{{rD}} = {2 * math.sqrt(r * d):.4g}",
+                f"A front of the state u = {r / q:.4g} invades u = 0 at {2 * math.sqrt(r * d):.4g} {self.unit}/s in "
+                f"the long run, over a width of about {math.sqrt(d / r):.3g} {self.unit}; one that starts from a step "
+                f"lags by 1.5√(D/r) ln t, which the check takes into account.",
+                residual, None, residual <= FRONT_TOLERANCE,
+            )
+        ]  # fmt: skip
+
+    def state_sharpening(self) -> list[Statement]:
+        """State that gradients steepen without bound where nothing spreads them."""
+        steep = self.model.value("grad_squared") or self.model.value("u_grad_squared")
+        spread = [term.name for term in self.law.terms if max((sum(order) for order in term.jets), default=0) >= 2]
+        if not steep or spread:
+            return []
+        return [
+            Statement(
+                "No diffusion", r"u_t + \mathbf{v}\cdot\nabla u = a|\nabla u|^2",
+                "A Hamilton–Jacobi equation without diffusion: kinks form after a finite time, and a grid adds "
+                "diffusion of its own there.",
+            )
+        ]  # fmt: skip
+
+    # -------------------------------------------------------------- where it does not apply
+
+    def notes(self) -> tuple[str, ...]:
+        found = []
+        if self.model.boundary == "replicate":
+            found.append(
+                "The film's edges are mirrored (no flux), and its drift carries u through them: integrals over the "
+                "picture are conserved only as long as the plume stays away from the edges."
+            )
+        if self.model.clip != "off":
+            found.append("Rollouts of normalised films are clipped to [0, 1]; where clipping acts, no identity holds.")
+        return tuple(found)
+
+
+def _similar(grid: Grid, count: int) -> Grid:
+    """Give a grid over the same rectangle with ``count`` cells on its longer side."""
+    longer = max(grid.height, grid.width)
+    ny, nx = (max(12, 2 * round(count * size / longer / 2)) for size in (grid.height, grid.width))
+    return Grid(ny, nx, grid.height, grid.width, grid.unit)
+
+
+def _attempt(function: Callable[[], Evolution]) -> Evolution | str:
+    """Run a check; give the reason where its rollout failed."""
+    try:
+        return function()
+    except ArithmeticError as error:
+        return str(error)

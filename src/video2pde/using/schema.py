@@ -1,0 +1,122 @@
+"""The parts of a model file: what each may hold, and the limits on it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import sympy
+from pydantic import BaseModel, ConfigDict, model_validator, ValidationError
+from pydantic import Field as Limit
+
+from video2pde.errors import InputError
+from video2pde.settings import RecordingSettings
+from video2pde.terms import CATALOGUE, Term
+from video2pde.using.densities import degree
+
+MAX_DEGREE = 8
+"""Highest degree of a density in a file: higher ones take minutes to expand."""
+
+Number = Annotated[float, Limit(ge=-1e15, le=1e15)]
+Size = Annotated[float, Limit(gt=0, le=1e15)]
+Short = Annotated[str, Limit(max_length=200)]
+
+
+class Entry(BaseModel):
+    """Refuse unknown keys and numbers that are not finite; keep what was read unchangeable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
+
+
+class SavedPart(Entry):
+    """A derivative and the density that it acts on."""
+
+    derivative: Annotated[str, Limit(pattern="^[xy]{0,4}$")]
+    density: Short
+
+
+class SavedTerm(Entry):
+    """A term, its coefficient with the 95 % interval (none: not known), and the coefficient's units."""
+
+    name: Annotated[str, Limit(max_length=40)]
+    parts: Annotated[list[SavedPart], Limit(min_length=1, max_length=16)]
+    value: Number
+    low: Number | None = None
+    high: Number | None = None
+    units: Short = ""
+
+    @cached_property
+    def term(self) -> Term:
+        """Parse the parts; a name of the catalogue must mean what it means there."""
+        term = Term.of(self.name, *((part.derivative, part.density) for part in self.parts))
+        if any(degree(part.density) > MAX_DEGREE for part in term.parts):
+            raise InputError(f"term '{self.name}': a density of a degree above {MAX_DEGREE} is refused")
+        known = CATALOGUE.get(self.name)
+        if known is not None and known != term and sympy.expand(known.strong - term.strong) != 0:
+            raise InputError(f"term '{self.name}' is not the catalogue's term of that name; rename it")
+        return term
+
+
+class SavedDrift(Entry):
+    """Drift velocity (v_x, v_y) at the film's frame times, length per second, and the factors (c_x, c_y) on it."""
+
+    times: Annotated[list[Number], Limit(min_length=1, max_length=200_000)]
+    velocity: Annotated[list[tuple[Number, Number]], Limit(min_length=1, max_length=200_000)]
+    scale: tuple[Number, Number] = (1.0, 1.0)
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> SavedDrift:
+        if len(self.times) != len(self.velocity):
+            raise ValueError(f"{len(self.times)} times for {len(self.velocity)} velocities")
+        if any(b <= a for a, b in zip(self.times[:-1], self.times[1:], strict=True)):
+            raise ValueError("times must increase")
+        return self
+
+
+class SavedGrid(Entry):
+    """The film's grid."""
+
+    ny: Annotated[int, Limit(ge=4, le=8192)]
+    nx: Annotated[int, Limit(ge=4, le=8192)]
+    height: Size
+    width: Size
+    unit: Short = "image units"
+    pitch: Literal["cells", "nodes"] = "cells"
+
+
+class SavedWindows(Entry):
+    """Frames of the film, and where its training and validation windows end."""
+
+    train_end: Annotated[int, Limit(ge=1)]
+    validation_end: Annotated[int, Limit(ge=1)]
+    frames: Annotated[int, Limit(ge=1, le=10_000_000)]
+
+    @model_validator(mode="after")
+    def _ascend(self) -> SavedWindows:
+        if not self.train_end <= self.validation_end <= self.frames:
+            raise ValueError("the windows must follow one another within the film")
+        return self
+
+
+class Origin(Entry):
+    """Where the law came from: the film, how it was read, and by which version."""
+
+    path: Annotated[str, Limit(max_length=4096)] = ""
+    sha256: Annotated[str, Limit(pattern="^([0-9a-f]{64})?$")] = ""
+    version: Short = ""
+    settings_hash: Short = ""
+    recording: dict[str, Any] | None = None
+
+    def recording_settings(self) -> RecordingSettings:
+        """Give the settings that the film was read with; the defaults where the file does not say."""
+        try:
+            return RecordingSettings.model_validate(self.recording or {})
+        except ValidationError as error:
+            raise InputError(f"the model file's recording settings are not valid: {first_fault(error)}") from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """Say where and what the first fault is, in one line."""
+    item = error.errors()[0]
+    place = ".".join(str(part) for part in item["loc"]) or "the file"
+    return f"{place}: {item['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,53 @@
+"""The one map: same results in order for any number of workers, progress, and errors that come through."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from video2pde.errors import StageError
+from video2pde.parallel import count_workers, parallel_map
+
+
+def square(x: int) -> int:
+    return x * x
+
+
+def refuse_three(x: int) -> int:
+    if x == 3:
+        raise ValueError("three is refused")
+    return x
+
+
+def die(x: int) -> int:
+    os._exit(x)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_order_with_progress(workers: int) -> None:
+    seen: list[tuple[int, int]] = []
+    assert parallel_map(square, range(6), workers, lambda done, total: seen.append((done, total))) == [
+        0, 1, 4, 9, 16, 25,
+    ]  # fmt: skip
+    assert seen == [(k, 6) for k in range(1, 7)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_errors_come_through(workers: int) -> None:
+    with pytest.raises(ValueError, match="three is refused"):
+        parallel_map(refuse_three, range(6), workers)
+
+
+def test_a_dead_worker_is_reported_with_a_cure() -> None:
+    with pytest.raises(StageError, match=r"run\.workers=1"):
+        parallel_map(die, [1, 2], 2)
+
+
+def test_nothing_to_do() -> None:
+    assert parallel_map(square, [], 4) == []
+
+
+def test_workers_as_given_or_one_per_core() -> None:
+    assert count_workers(3) == 3
+    assert count_workers("auto") == len(os.sched_getaffinity(0))
