@@ -21,7 +21,7 @@ from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
 
 SCHEMA = 1
-_PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
+PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Result:
                 "versions": {
                     "video2pde": __version__,
                     "python": platform.python_version(),
-                    **{p: version(p) for p in _PACKAGES},
+                    **{p: version(p) for p in PACKAGES},
                 },
                 "timings_s": dict(timings),
             }

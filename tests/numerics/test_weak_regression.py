@@ -47,13 +47,23 @@ def test_ridge_shrinks() -> None:
 
 def test_share_threshold_ignores_units_and_keeps_what_carries_signal() -> None:
     rng = np.random.default_rng(1)
-    big, small = rng.standard_normal((2, 500))
+    big, small, noise = rng.standard_normal((3, 500))
     for unit in (1e-6, 1.0, 1e6):
-        system = small_system({"u": big, "u_squared": unit * small}, big + 0.01 * small)
+        system = small_system({"u": big, "u_squared": unit * small}, big + 0.01 * small + 0.03 * noise)
         fit = fit_library("L", ("u", "u_squared"), system, RegressionSettings(threshold=0.02))
         assert fit.active_terms == ("u",)
         fit = fit_library("L", ("u", "u_squared"), system, RegressionSettings(threshold=0.005))
         assert fit.active_terms == ("u", "u_squared")
+
+
+def test_a_small_term_comes_back_where_nothing_else_explains_its_part() -> None:
+    """A background that grows carries nearly all of the signal; a term that shapes the plume is still needed."""
+    rng = np.random.default_rng(4)
+    big, small = rng.standard_normal((2, 500))
+    system = small_system({"u": big, "u_squared": small}, big + 0.01 * small)
+    assert fit_library("L", ("u", "u_squared"), system).active_terms == ("u", "u_squared")
+    noisy = small_system({"u": big, "u_squared": small}, big + 0.01 * small + 0.03 * rng.standard_normal(500))
+    assert fit_library("L", ("u", "u_squared"), noisy).active_terms == ("u",)
 
 
 def test_coefficient_threshold_is_the_papers() -> None:
@@ -69,7 +79,7 @@ def test_thresholding_repeats_until_the_support_settles() -> None:
     """What a dropped column had taken from its neighbour must come back: the rest is solved again."""
     rng = np.random.default_rng(3)
     shared, other, rest = rng.standard_normal((3, 800))
-    system = small_system({"u": shared, "u_squared": shared + other}, shared + 0.01 * rest)
+    system = small_system({"u": shared, "u_squared": shared + other}, shared + 0.03 * rest)
     fit = fit_library("L", ("u", "u_squared"), system)
     assert fit.active_terms == ("u",)
     assert fit.coefficients["u"] == pytest.approx(1, rel=2e-3)

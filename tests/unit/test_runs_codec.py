@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import io
 import json
 import sys
 import types
+import weakref
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -91,12 +93,26 @@ def test_the_order_of_an_array_in_memory_is_kept(tmp_path: Path) -> None:
     assert again[0] is again[1]  # kept once
 
 
+def test_an_artefact_that_is_let_go_leaves_memory_at_once() -> None:
+    gc.disable()
+    try:
+        tree, parts = encode({"values": [np.zeros(3)]})
+        watched = weakref.ref(parts[0])
+        artefact = decode(tree, parts)
+        parts.clear()
+        assert watched() is artefact["values"][0]
+        del artefact
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize(
     "density",
     [
         "sqrt(u)**3", "u**8*u**5", "0.1234567*u/3", "exp(1)*u", "sqrt(u_x**2)", "1/(1+u)**2", "sqrt(sqrt(u))",
         "-u*(1-u)", "tanh(2*u-1)", "u**-3", "sqrt(2)*u", "999999.5*u*999999", "-(u+u_x)", "exp(-u)/sqrt(1+u)",
-        "log(1+u)*sin(u_y)*cos(u)", "1e-30*u", "(u + 1)*(u_x - 2)/7",
+        "log(1+u)*sin(u_y)*cos(u)", "1e-30*u", "(u + 1)*(u_x - 2)/7", "-3*(u + 1)*(2 - u)/(1 + u_x**2)",
     ],
 )  # fmt: skip
 def test_a_users_term_comes_back_equal(density: str) -> None:

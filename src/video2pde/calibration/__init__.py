@@ -7,7 +7,7 @@ same place. A block bootstrap gives the intervals, to which a stated systematic 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
 from video2pde.calibration.linearise import prepare_window
+from video2pde.calibration.systematic import discretisation_bias
 from video2pde.errors import StageError
 from video2pde.field import Field
 from video2pde.parallel import count_workers
@@ -24,8 +25,10 @@ from video2pde.terms import Term
 
 Array = NDArray[np.float64]
 
-SCHEME_FLOOR = 0.0015
-"""What scheme, pixel pitch and cell averages leave in a coefficient, relative; measured on known-truth fields."""
+SCHEME_FLOOR = 0.0003
+"""Systematic error that stays in a coefficient, relative, where the grid resolves the picture well."""
+SHARE_LEFT = 0.2
+"""Share of the grid's and the scheme's bias that may remain once it is taken off; measured on known-truth fields."""
 FILM_FLOOR = 0.003
 """The same for a film of 8 bits, whose rounding and compression are no noise that averages out; measured on films."""
 SAME_PLACE = 0.01
@@ -65,8 +68,9 @@ class Attempt:
 class Calibration:
     """Hold a calibrated contender.
 
-    ``estimates`` by term: value and 95 % interval, the systematic floor ``floor`` included; ``drift_scale``
-    how the refined drift compares with the given one along each axis; ``same_place`` whether all starts ended there.
+    ``estimates`` by term: value, less the bias by noise and by the grid, and 95 % interval, the systematic floor
+    ``floor`` included; ``drift_scale`` how the refined drift compares with the given one along each axis;
+    ``same_place`` whether all starts ended there; ``grid_bias`` (K,) what grid and scheme had added to the fit.
     """
 
     library: str
@@ -78,6 +82,7 @@ class Calibration:
     same_place: bool
     bootstrap: Bootstrap | None
     floor: float
+    grid_bias: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def model(self) -> Model:
@@ -157,25 +162,29 @@ def calibrate(
         np.max(np.abs(fit.coefficients - best.coefficients) / np.maximum(np.abs(best.coefficients), 1e-3 * scales))
         for fit in fits.values()
     ]
-    boot = None
+    boot, shift = None, np.zeros(len(scales))
+    if best.converged and options.optimizer == "lm":
+        shift = discretisation_bias(problem, best)
     if options.replicates > 0 and best.converged:
         boot = bootstrap_fit(problem, best, options, problem.workers, progress)
     return Calibration(
-        library, problem.terms, _estimates(problem, best, boot, floor), _drift_scale(problem, best, boot), best, attempts,
-        bool(max(apart) < SAME_PLACE), boot, floor,
+        library, problem.terms, _estimates(problem, best, boot, shift, floor), _drift_scale(problem, best, boot), best,
+        attempts, bool(max(apart) < SAME_PLACE), boot, floor, shift,
     )  # fmt: skip
 
 
-def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None, floor: float) -> dict[str, Est]:
-    """Attach intervals: the bootstrap's, with the systematic floor added in quadrature."""
+def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None, shift: Array, floor: float) -> dict[str, Est]:
+    """Take off what the grid adds, and attach intervals: the bootstrap's, the systematic floor added in quadrature."""
     result = {}
     for index, term in enumerate(problem.terms):
         if boot is None or not np.isfinite(boot.low[index]):
-            value = float(fit.coefficients[index])
+            value = float(fit.coefficients[index] - shift[index])
             result[term.name] = Est(value, float("nan"), float("nan"))
             continue
-        value = float(boot.value[index])
-        below, above = (np.hypot(abs(end - value), floor * value) for end in (boot.low[index], boot.high[index]))
+        found = float(boot.value[index])
+        value = found - float(shift[index])
+        systematic = np.hypot(floor * value, SHARE_LEFT * shift[index])
+        below, above = (np.hypot(abs(end - found), systematic) for end in (boot.low[index], boot.high[index]))
         result[term.name] = Est(value, value - float(below), value + float(above))
     return result
 

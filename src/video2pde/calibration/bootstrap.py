@@ -75,6 +75,8 @@ def bootstrap_fit(
     frames = len(problem.window.times)
     alone = replace(problem, workers=1)
     residuals = problem.window.values - _roll_out(alone, fit, fit.start)
+    # what stays the same in all frames is no noise, and would shift every replicate alike
+    residuals -= residuals.mean(axis=0)
     length = _block_length(alone, fit, residuals, settings)
     seeds = [(settings.seed, index) for index in range(settings.replicates)]
     if settings.bootstrap == "residual":
@@ -124,7 +126,7 @@ class _World:
 def _linear_world(problem: Problem, fit: Fit) -> _World:
     start = smooth_frame(fit.start)
     modes = fit.modes if len(fit.modes) else None
-    state = evaluate(problem, fit.coefficients, fit.drift, start, modes)
+    state = evaluate(problem, fit.coefficients, fit.drift, start, modes, start)
     hessian, _ = normal_matrix(problem, state)
     count = len(problem.terms) + len(fit.modes)
     values = problem.window.values
@@ -149,8 +151,7 @@ def _refit_residual_blocks(
     problem, fit, window = world.problem, world.fit, world.problem.window
     order = draw_blocks(len(window.times), length, np.random.default_rng(seed))
     # the initial frame as the fit estimates it: the true one, plus the mean error of the first frames
-    count = min(problem.start_frames, len(window.times))
-    start = world.start + residuals[order[:count]].mean(axis=0, dtype=np.float64)
+    start = world.start + residuals[order[problem.start_window]].mean(axis=0, dtype=np.float64)
     model = Model(problem.terms, tuple(fit.coefficients))
     products = np.zeros((len(window.times), len(world.columns) + 2))
     for frames, values in predict_chunks(window, [model], start, fit.velocity[None], problem.rollout):
@@ -158,6 +159,7 @@ def _refit_residual_blocks(
             return f"the rollout failed before frame {frames.stop}"
         error = values[0].astype(np.float32) - world.truth[frames] - residuals[order[frames]]
         project(world.columns[:, frames], world.truth[frames], error, window.weight, window.grid, products[frames])
+    products[problem.base_window] = 0.0
     slope = np.concatenate(
         [products[:, :-2].sum(axis=0), *(world.moved[:, :, axis] @ products[:, axis - 2] for axis in range(2))]
     )

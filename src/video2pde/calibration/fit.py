@@ -33,7 +33,7 @@ ROUGHLY = 0.02
 """Relative change of the coefficients below which a model is good enough to correct the initial frame."""
 SLACK = 0.1
 """Relative rise of the error that a step may cause once the Jacobian is free of noise."""
-SMOOTHING = 1.5
+SMOOTHING = 1.0
 """Pixels: σ of the filter on the start of the rollout that says how the first frames change."""
 MODE_SMOOTHING = 2.0
 """Pixels: σ of the filter under the modes of the initial frame, which need not be exact but free of noise."""
@@ -59,6 +59,16 @@ class Problem:
     scales: tuple[float, ...]
     log_terms: tuple[int, ...] = ()
     workers: int = 1
+
+    @property
+    def start_window(self) -> slice:
+        """The frames that estimate the rollout's initial frame."""
+        return slice(0, max(1, min(self.start_frames, len(self.window.times) // 2)))
+
+    @property
+    def base_window(self) -> slice:
+        """The frames that estimate the Jacobian's initial frame, and count for nothing else."""
+        return slice(self.start_window.stop, 2 * self.start_window.stop)
 
     @property
     def basis(self) -> Array:
@@ -124,6 +134,10 @@ def evaluate(
         problem.window, model, start, velocity_at(problem, coefficients, drift), slopes,
         problem.rollout, problem.scales, modes, problem.workers, base,
     )  # fmt: skip
+    if base is not None:
+        # these frames made the Jacobian's start: their noise is in both, and would pass for a change of the law
+        linear.grams[problem.base_window, :-1] = 0.0
+        linear.grams[problem.base_window, :, :-1] = 0.0
     return State(coefficients, drift, start, base, np.zeros((0, *start.shape)) if modes is None else modes, linear)
 
 
@@ -250,8 +264,7 @@ def correct_start(problem: Problem, state: State) -> tuple[Array, Array]:
     smoothed, starts the Jacobian: its noise is another one, and what residual and Jacobian do not share cannot pass
     for diffusion.
     """
-    window = problem.window
-    count = max(1, min(problem.start_frames, len(window.times) // 2))
+    window, count = problem.window, problem.start_window.stop
     first = replace(window, values=window.values[: 2 * count], times=window.times[: 2 * count])
     smooth = smooth_frame(state.start)
     velocity = velocity_at(problem, state.coefficients, state.drift)[None, : 2 * count]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from video2pde.discovery.regression import ACTIVE, fit_library, Normal, normal_equations, solve_sparse, SparseFit
 from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.parallel import parallel_map
-from video2pde.settings import Settings
+from video2pde.settings import IdentifiabilitySettings, Settings
 from video2pde.terms.catalogue import libraries
 
 Array = NDArray[np.float64]
@@ -113,8 +113,10 @@ def _diagnose_library(
     part = normal.take(fit.names)
     stability = _measure_stability(fit.names, runs, settings)
     unique = _unique_shares(part.gram, fit)
+    # where the fit leaves less than that, a smaller share is still more than a remainder of everything else
+    counts = min(LEAST_UNIQUE_SHARE, max(np.sqrt(max(1 - fit.explained, 0.0)), LEAST_UNIQUE_SHARE / 5))
     robust = tuple(
-        n for n in terms if stability.frequency[n] >= options.robust_frequency and unique[n] >= LEAST_UNIQUE_SHARE
+        n for n in terms if unique[n] >= counts and _is_reliable(stability.frequency[n], fit.significance(n), options)
     )
     settled = {
         n: (n in robust and fit.significance(n) >= SIGNIFICANT)
@@ -141,6 +143,11 @@ def _diagnose_library(
         False,
         "",
     )
+
+
+def _is_reliable(frequency: float, significance: float, options: IdentifiabilitySettings) -> bool:
+    """Tell whether a term is selected reliably: nearly always, or mostly and far from zero."""
+    return frequency >= options.robust_frequency or (frequency >= 0.5 and significance >= 2 * SIGNIFICANT)
 
 
 def _unique_shares(gram: Array, fit: SparseFit) -> dict[str, float]:

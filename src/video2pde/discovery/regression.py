@@ -21,6 +21,10 @@ from video2pde.terms.catalogue import DRIFT
 Array = NDArray[np.float64]
 ACTIVE = 1e-12
 """A coefficient (as a share of the signal) above this counts as active."""
+RESTORE = 2.0
+"""Dropped terms come back where more than this times what all terms together leave is unexplained, ..."""
+LEAST_UNEXPLAINED = 2e-5
+"""... and more than this share of ‖b‖²."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +97,41 @@ def solve_sparse(normal: Normal, settings: RegressionSettings, threshold: float 
         if (kept == active).all():
             break
         active = kept
-    # b̂ has unit length, so ‖b̂ − Θ̂s‖² = 1 − 2 sᵀr + sᵀRs
-    remaining = 1 - 2 * shares @ normal.right + shares @ normal.gram @ shares
-    explained = float(1 - remaining) if normal.signal > 0 else 0.0
+    if threshold is None and settings.threshold_on == "share":
+        shares = _restore(normal, shares, settings)
+    explained = float(1 - _unexplained(normal, shares)) if normal.signal > 0 else 0.0
     return Solution(normal.names, _coefficients(normal, shares), np.abs(shares), explained, iterations)
+
+
+def _unexplained(normal: Normal, shares: Array) -> float:
+    """Give ‖b̂ − Θ̂s‖² = 1 − 2 sᵀr + sᵀRs, b̂ having unit length."""
+    return float(1 - 2 * shares @ normal.right + shares @ normal.gram @ shares)
+
+
+def _restore(normal: Normal, shares: Array, settings: RegressionSettings) -> Array:
+    """Take dropped terms back, the most useful first, while without them far more stays unexplained than need be.
+
+    A share of the signal is no measure where the background itself changes (growth, decay): it carries most of the
+    signal, and a term that shapes the plume alone can fall below the threshold though nothing else explains its part.
+    """
+    whole = np.zeros_like(shares)
+    possible = normal.norms > 0
+    if normal.signal == 0 or not possible.any():
+        return shares
+    whole[possible] = _ridge(normal, possible, settings)
+    enough = max(RESTORE * _unexplained(normal, whole), LEAST_UNEXPLAINED)
+    while _unexplained(normal, shares) > enough:
+        trials = []
+        for index in np.flatnonzero(possible & (shares == 0)):
+            active = shares != 0
+            active[index] = True
+            trial = np.zeros_like(shares)
+            trial[active] = _ridge(normal, active, settings)
+            trials.append((_unexplained(normal, trial), trial))
+        if not trials:
+            break
+        shares = min(trials, key=lambda pair: pair[0])[1]
+    return shares
 
 
 def _coefficients(normal: Normal, shares: Array) -> Array:

@@ -1,37 +1,76 @@
-"""Leave a finished run's files: result, model, tables, figures and the page."""
+"""Leave a run's files: result, model, tables, figures and the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+import os
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+from video2pde.field import atomic_write
+from video2pde.report.artefacts import Artefacts, load_artefacts
+from video2pde.report.content import compose_page, Story
+from video2pde.report.figures import write_figures
+from video2pde.report.page import write_page
+from video2pde.report.tables import collect_sheets, write_tables
+from video2pde.stages import window_velocities
+from video2pde.using.analysis import analyse_model, Analysis
+from video2pde.using.modelfile import SavedModel
 
-from video2pde.calibration.front import FrontFit
-from video2pde.field import Windows
-from video2pde.recording import RecordingResult
-from video2pde.refinement.result import Refinement
-from video2pde.result import Result
-from video2pde.runs.folder import RunFolder
+__all__ = ["Artefacts", "publish", "render_folder", "save_model"]
 
 
-@dataclass(frozen=True, eq=False)
-class Artefacts:
-    """Everything that the report draws: the result and what led to it.
+def publish(folder: Path, artefacts: Artefacts, latex: bool = False) -> Path:
+    """Write what a run leaves behind, each file whole or not at all; return the page.
 
-    ``forecasts``: (first frame, values (t, y, x)) of the chosen law over validation and test.
+    A finished run gets ``result.json`` and, where there is a law, ``model.json``; an unfinished one the tables,
+    figures and sections of the stages that it has.
     """
+    model = save_model(artefacts) if artefacts.evaluation is not None else None
+    if artefacts.evaluation is not None:
+        _write(folder / "result.json", json.dumps(artefacts.result.to_json(artefacts.timings), indent=2, ensure_ascii=False))
+    if model is not None:
+        model.save(folder / "model.json")
+    else:
+        (folder / "model.json").unlink(missing_ok=True)
+    write_tables(collect_sheets(artefacts), folder / "tables", latex)
+    pictures = write_figures(artefacts, folder / "figures")
+    return write_page(compose_page(Story(artefacts, pictures, _analyse(artefacts, model))), folder / "report.html")
 
-    result: Result
-    recording: RecordingResult
-    windows: Windows
-    refined: Mapping[str, Refinement]
-    fronts: Mapping[str, tuple[FrontFit, ...]]
-    forecasts: tuple[tuple[int, NDArray[np.float32]], ...]
-    timings: Mapping[str, float]
+
+def render_folder(path: str | os.PathLike[str], latex: bool = False) -> Path:
+    """Render a run's report again from its stored artefacts, finished or not; return the page."""
+    folder = Path(path)
+    return publish(folder, load_artefacts(folder), latex)
 
 
-def publish(folder: RunFolder, artefacts: Artefacts, latex: bool = False) -> None:
-    """Write what a finished run leaves behind, each file whole or not at all."""
-    folder.write_json("result.json", artefacts.result.to_json(artefacts.timings))
+def save_model(run: Artefacts) -> SavedModel | None:
+    """Collect the chosen law with what is needed to use it; None where there is none."""
+    chosen, field, drift, windows = run.chosen, run.field, run.drift, run.windows
+    if chosen is None or field is None or drift is None or windows is None or run.selection is None:
+        return None
+    velocity = window_velocities(field, drift, {"law": chosen.model}, run.settings)["law"]
+    return SavedModel.of(
+        chosen.terms,
+        chosen.estimates,
+        field.grid,
+        windows,
+        field.times,
+        velocity,
+        draws=None if chosen.bootstrap is None else chosen.bootstrap.draws,
+        rollout=run.settings.rollout,
+        verdict=run.selection.verdict,
+        path=field.provenance.path,
+        sha256=field.provenance.sha256,
+        recording=run.settings.recording,
+    )
+
+
+def _analyse(run: Artefacts, model: SavedModel | None) -> Analysis | None:
+    if model is None or run.field is None:
+        return None
+    return analyse_model(model, run.field.values[0])
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write((text + "\n").encode())

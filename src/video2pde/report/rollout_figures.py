@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from video2pde.report import style
 from video2pde.rollout.validate import Score, Validation
 
-BLUE, ORANGE, GREY, INK = "#2468a2", "#d9792b", "#8a9099", "#23272e"
-LINES = ("#2468a2", "#d9792b", "#3a8f5c", "#a2457f", "#7a6a28", "#5b6bc0", "#b0413e", "#3f9aa5")
-DIFFERENCE = LinearSegmentedColormap.from_list("difference", ["#174a7c", "#f7f7f5", "#9c3a10"])
+LEVELS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.RED, style.SKY, style.BLACK, style.YELLOW)
 WIDTH = 7.2
 
 
@@ -23,8 +22,8 @@ def figure_errors(validation: Validation) -> Figure:
     axes = figure.add_subplot()
     places = np.arange(len(rows))
     for offset, color, label, scores in (
-        (-0.2, ORANGE, "A: learned drift", [row.learned for row in rows]),
-        (0.2, BLUE, "B: measured drift", [row.measured for row in rows]),
+        (-0.2, style.ORANGE, "A: learned drift", [row.learned for row in rows]),
+        (0.2, style.BLUE, "B: measured drift", [row.measured for row in rows]),
     ):
         heights = [100 * score.full.rrmse if not score.failure else 0.0 for score in scores]
         axes.bar(places + offset, heights, 0.38, color=color, label=label)
@@ -38,11 +37,11 @@ def figure_errors(validation: Validation) -> Figure:
                 ha="center",
                 va="bottom",
                 fontsize=7,
-                color=INK,
+                color=style.BLACK,
             )
-    for style, score in zip(("-", "--", ":"), validation.baselines, strict=False):
+    for dashes, score in zip(("-", "--", ":"), validation.baselines, strict=False):
         if not score.failure:
-            axes.axhline(100 * score.full.rrmse, color=GREY, ls=style, lw=1.1, label=score.name, zorder=0)
+            axes.axhline(100 * score.full.rrmse, color=style.GREY, ls=dashes, lw=1.1, label=score.name, zorder=0)
     axes.set_xticks(places, [row.library for row in rows])
     axes.set_ylabel("rRMSE of the rollout (%)")
     axes.margins(y=0.12)
@@ -51,14 +50,14 @@ def figure_errors(validation: Validation) -> Figure:
     return figure
 
 
-def figure_errors_over_time(validation: Validation) -> Figure:
-    """Draw relative error, centroid error and mean front error of each model's preferred mode over time."""
+def figure_errors_over_time(validation: Validation, scores: Sequence[Score] | None = None) -> Figure:
+    """Draw relative, centroid and mean front error over time, of each model's better mode where no scores are given."""
     figure = Figure(figsize=(WIDTH, 6.4), layout="constrained")
     panels = figure.subplots(3, sharex=True)
     labels = ("relative error\n(%)", f"centroid error\n({validation.unit})", f"mean front error\n({validation.unit})")
     # a rollout that failed runs out of the picture instead of hiding the others
     tops = [0.0, 0.0, 0.0]
-    for score, color, style in _drawn(validation):
+    for score, color, dashes in _drawn(validation, scores):
         metrics = score.full
         front = np.abs(metrics.front_error).mean(axis=1)
         curves = (100 * metrics.rrmse_over_time, metrics.centroid_error, front)
@@ -66,7 +65,7 @@ def figure_errors_over_time(validation: Validation) -> Figure:
             tops = [max(top, float(curve.max())) for top, curve in zip(tops, curves, strict=True)]
         for axes, values in zip(panels, curves, strict=True):
             shown = np.where(np.isfinite(values), values, np.nan)
-            axes.plot(validation.times, shown, color=color, ls=style, lw=1.3, label=_label(score))
+            axes.plot(validation.times, shown, color=color, ls=dashes, lw=1.3, label=_label(score))
     for axes, label, top in zip(panels, labels, tops, strict=True):
         axes.set_ylabel(label)
         axes.set_ylim(0, 1.08 * top if top > 0 else 1.0)
@@ -91,8 +90,8 @@ def figure_snapshots(validation: Validation, score: Score | None = None) -> Figu
     limits = float(observed.min()), float(observed.max())
     finite = np.abs(difference[np.isfinite(difference)])
     spread = float(finite.max()) if finite.size and finite.max() > 0 else 1e-6
-    rows = (("observed", observed, "viridis", limits), (f"predicted, {_label(chosen)}", predicted, "viridis", limits),
-            ("difference", difference, DIFFERENCE, (-spread, spread)))  # fmt: skip
+    rows = (("observed", observed, style.SEQUENTIAL, limits), (f"predicted, {_label(chosen)}", predicted, style.SEQUENTIAL, limits),
+            ("difference", difference, style.DIVERGING, (-spread, spread)))  # fmt: skip
     for line, (name, pictures, colors, (low, high)) in zip(panels, rows, strict=True):
         for axes, picture in zip(line, pictures, strict=True):
             image = axes.imshow(picture, cmap=colors, vmin=low, vmax=high, extent=(0, width, height, 0))
@@ -113,7 +112,7 @@ def figure_fronts(validation: Validation, score: Score | None = None) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")
     axes = figure.add_subplot()
     for n, level in enumerate(chosen.full.levels):
-        color = LINES[n % len(LINES)]
+        color = LEVELS[n % len(LEVELS)]
         axes.plot(validation.times, chosen.full.radii_observed[:, n], color=color, lw=2.6, alpha=0.35)
         predicted = chosen.full.radii_predicted[:, n]
         axes.plot(
@@ -123,8 +122,8 @@ def figure_fronts(validation: Validation, score: Score | None = None) -> Figure:
             lw=1.2,
             label=f"γ = {level:g}",
         )
-    axes.plot([], [], color=INK, lw=2.6, alpha=0.35, label="observed")
-    axes.plot([], [], color=INK, lw=1.2, label=_label(chosen))
+    axes.plot([], [], color=style.BLACK, lw=2.6, alpha=0.35, label="observed")
+    axes.plot([], [], color=style.BLACK, lw=1.2, label=_label(chosen))
     axes.set_xlabel("time (s)")
     axes.set_ylabel(f"front radius ({validation.unit})")
     _finish(axes)
@@ -132,10 +131,20 @@ def figure_fronts(validation: Validation, score: Score | None = None) -> Figure:
     return figure
 
 
-def _drawn(validation: Validation) -> list[tuple[Score, str, str]]:
-    """Give what the curves show: baselines in grey, each library in its own colour."""
-    baselines = [(s, GREY, style) for s, style in zip(validation.baselines, ("-", "--", ":"), strict=False)]
-    return baselines + [(row.best, LINES[n % len(LINES)], "-") for n, row in enumerate(validation.rows)]
+def _drawn(validation: Validation, scores: Sequence[Score] | None) -> list[tuple[Score, str, str]]:
+    """Give what the curves show: baselines in grey, each library in its own colour, its variants dashed."""
+    baselines = [(s, style.GREY, dashes) for s, dashes in zip(validation.baselines, ("-", "--", ":"), strict=False)]
+    chosen = [row.best for row in validation.rows] if scores is None else scores
+    return baselines + [(s, style.library_colour(base_library(s.name)), _dashes(s.name)) for s in chosen]
+
+
+def base_library(name: str) -> str:
+    """Give the library of a variant: C of "C front-aware" and of "C, refined"."""
+    return name.split(",")[0].split(" ")[0]
+
+
+def _dashes(name: str) -> str:
+    return "-" if name == base_library(name) else "--"
 
 
 def _label(score: Score) -> str:
@@ -149,5 +158,5 @@ def _short(value: float) -> str:
 
 def _finish(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#e4e6ea", lw=0.7)
+    axes.grid(axis="y", color=style.LIGHT, lw=0.6)
     axes.set_axisbelow(True)

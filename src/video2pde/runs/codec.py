@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -138,28 +138,40 @@ class _Decoder:
 
     def __init__(self, arrays: Sequence[AnyArray]) -> None:
         self._arrays = arrays
-        self._rebuild: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "float": lambda node: _special_float(node["text"]),
-            "tuple": lambda node: tuple(self.decode(item) for item in _listed(node["items"])),
-            "dict": lambda node: self._entries(node["items"]),
-            "array": lambda node: self._array(node["number"]),
-            "scalar": lambda node: self._array(node["number"])[()],
-            "slice": lambda node: slice(*(self.decode(item) for item in _listed(node["items"]))),
-            "path": lambda node: Path(node["text"]),
-            "term": lambda node: Term.of(node["name"], *((d, f) for d, f in node["parts"])),
-            "settings": _rebuild_settings,
-            "object": self._object,
-        }
 
     def decode(self, tree: Tree) -> Any:
         if isinstance(tree, list):
             return [self.decode(item) for item in tree]
-        if not isinstance(tree, dict):
-            return tree
-        rebuild = self._rebuild.get(str(tree.get(TAG)))
-        if rebuild is None:
-            raise InputError(f"unknown kind of value '{str(tree.get(TAG))[:40]}'")
-        return rebuild(tree)
+        return self._rebuild(tree) if isinstance(tree, dict) else tree
+
+    def _rebuild(self, node: dict[str, Any]) -> Any:
+        match node.get(TAG):
+            case "float":
+                return _special_float(node["text"])
+            case "tuple":
+                return tuple(self._items(node["items"]))
+            case "dict":
+                return self._entries(node["items"])
+            case "array":
+                return self._array(node["number"])
+            case "scalar":
+                return self._array(node["number"])[()]
+            case "slice":
+                return slice(*self._items(node["items"]))
+            case "path":
+                return Path(node["text"])
+            case "term":
+                return Term.of(node["name"], *((derivative, density) for derivative, density in node["parts"]))
+            case "settings":
+                return _rebuild_settings(node)
+            case "object":
+                return self._object(node)
+        raise InputError(f"unknown kind of value '{str(node.get(TAG))[:40]}'")
+
+    def _items(self, items: Any) -> list[Any]:
+        if not isinstance(items, list):
+            raise InputError("a list was expected")
+        return [self.decode(item) for item in items]
 
     def _entries(self, entries: dict[str, Tree]) -> dict[str, Any]:
         return {key: self.decode(value) for key, value in entries.items()}
@@ -187,12 +199,6 @@ def _special_float(text: str) -> float:
     if text not in ("nan", "inf", "-inf"):
         raise InputError(f"'{str(text)[:40]}' is no special number")
     return float(text)
-
-
-def _listed(items: Any) -> list[Tree]:
-    if not isinstance(items, list):
-        raise InputError("a list was expected")
-    return items
 
 
 def _rebuild_settings(node: dict[str, Any]) -> Section:

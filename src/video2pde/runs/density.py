@@ -24,7 +24,8 @@ def density_text(density: sympy.Expr) -> str:
     if density.is_Add:
         return "+".join(density_text(part) for part in density.args)
     if density.is_Mul:
-        return "*".join(_factor(part) for part in density.args)
+        # the number last: SymPy would multiply it into a first factor that is a sum
+        return "*".join(_factor(part) for part in sorted(density.args, key=lambda part: bool(part.is_Rational)))
     if density.is_Symbol:
         return str(density.name)
     if density.is_Rational:

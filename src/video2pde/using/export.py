@@ -83,9 +83,10 @@ def _sympy(model: SavedModel) -> str:
     dialect = Dialect(_sympy_derivative)
     terms = [f"    + {coefficient_name(t)} * ({dialect.term(t)})  # {describe(t).text}" for t in model.law.terms]
     names = ", ".join(coefficient_name(term) for term in model.law.terms)
+    names += "," if len(model.law.terms) == 1 else ""
     values = [f"    {coefficient_name(e.term)}: {e.value!r},  # in {e.units}" for e in model.terms]
     quoted = " ".join(coefficient_name(term) for term in model.law.terms)
-    symbols = [f'{names}, = symbols("{quoted}", real=True)'] if names else []
+    symbols = [f'{names} = symbols("{quoted}", real=True, seq=True)'] if names else []
     return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +44,13 @@ def linearise(law: Model, level: float) -> dict[Order, float]:
 def growth_rate(slopes: dict[Order, float], k_x: float, k_y: float) -> float:
     """Give the growth rate Re λ (1/s) of exp(i(k_x x + k_y y)) on a uniform state."""
     return float(sum(c * ((1j * k_x) ** i * (1j * k_y) ** j).real for (i, j), c in slopes.items()))
+
+
+def short_wave_growth(law: Model, level: float, grid: Grid) -> float:
+    """Give the growth rate (1/s) of waves far shorter than the grid's, less f′: positive where a law is ill-posed."""
+    slopes = linearise(law, level)
+    k_x, k_y = 1e3 * np.pi / grid.dx, 1e3 * np.pi / grid.dy
+    return max(growth_rate(slopes, *k) - growth_rate(slopes, 0.0, 0.0) for k in ((k_x, 0.0), (0.0, k_y), (k_x, k_y)))
 
 
 def grid_scale_growth(law: Model, level: float, grid: Grid) -> tuple[float, float]:
@@ -109,10 +117,16 @@ def find_equilibria(law: Model, low: float, high: float) -> tuple[Equilibrium, .
     return tuple(Equilibrium(level, float(slope(level, 0.0, 0.0, 0.0, 0.0))) for level in found)
 
 
-def _bisect(function: object, low: float, high: float) -> float:
-    from scipy.optimize import brentq
-
-    return float(brentq(lambda u: function(u, 0.0, 0.0, 0.0, 0.0), low, high, xtol=1e-14))  # type: ignore[operator]
+def _bisect(function: Callable[..., float], low: float, high: float) -> float:
+    """Halve the bracket until it is one number: flat roots such as that of u³ need no special care."""
+    rising = function(high, 0.0, 0.0, 0.0, 0.0) > 0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if (function(middle, 0.0, 0.0, 0.0, 0.0) > 0) == rising:
+            high = middle
+        else:
+            low = middle
+    return 0.5 * (low + high)
 
 
 def measure_front_speed(r: float, q: float, d: float) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import sympy
-from pydantic import BaseModel, ConfigDict, model_validator, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator, ValidationError
 from pydantic import Field as Limit
 
 from video2pde.errors import InputError
@@ -20,6 +20,16 @@ MAX_DEGREE = 8
 Number = Annotated[float, Limit(ge=-1e15, le=1e15)]
 Size = Annotated[float, Limit(gt=0, le=1e15)]
 Short = Annotated[str, Limit(max_length=200)]
+
+
+def _require_plain(text: str) -> str:
+    """Keep out what could end the comment or the LaTeX text that a unit is written into."""
+    if not text.isprintable() or set(text) & set("\\\"'{}$"):
+        raise ValueError("a unit may hold letters, digits and simple signs")
+    return text
+
+
+Unit = Annotated[str, Limit(max_length=60), AfterValidator(_require_plain)]
 
 
 class Entry(BaseModel):
@@ -43,7 +53,7 @@ class SavedTerm(Entry):
     value: Number
     low: Number | None = None
     high: Number | None = None
-    units: Short = ""
+    units: Unit = ""
 
     @cached_property
     def term(self) -> Term:
@@ -80,7 +90,7 @@ class SavedGrid(Entry):
     nx: Annotated[int, Limit(ge=4, le=8192)]
     height: Size
     width: Size
-    unit: Short = "image units"
+    unit: Unit = "image units"
     pitch: Literal["cells", "nodes"] = "cells"
 
 

@@ -8,10 +8,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from video2pde.discovery.moments import law_velocity, term_moments
-from video2pde.discovery.regression import fit_library
-from video2pde.discovery.weak import weak_columns
 from video2pde.drift import Drift, estimate_drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
@@ -20,13 +19,17 @@ from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
 from video2pde.rollout.validate import DIFFUSION, DRIFT, PERSISTENCE
 from video2pde.settings import Settings
-from video2pde.terms import CATALOGUE, Term
+from video2pde.terms import Term
 from video2pde.using.equation import write_equation
 from video2pde.using.modelfile import SavedModel
 
 Array = NDArray[np.float64]
 WindowName = Literal["validation", "test"]
 TRANSFERRED, OWN = "transferred law", "own law"
+FITTED_FRAMES = 33
+"""Frames of the training window that the baseline's diffusion is fitted to."""
+DIFFUSION_RANGE = (1e-7, 3e-3)
+"""Where that diffusion is sought, in squares of the picture's longer side over the window's duration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +71,13 @@ class Transfer:
     """Hold how a law from elsewhere predicts a recording.
 
     ``outcomes``: persistence, drift, drift + diffusion, the transferred law and, if given, the recording's own law, on
-    the validation and on the test window. ``diffusion``: β of the baseline, fitted to the training window; None where
-    that gave no positive value. ``notes``: what makes the comparison doubtful.
+    the validation and on the test window. ``diffusion``: β of the baseline, fitted to the training window.
+    ``notes``: what makes the comparison doubtful.
     """
 
     equation: str
     drift_mean: tuple[float, float]
-    diffusion: float | None
+    diffusion: float
     windows: Windows
     outcomes: tuple[Outcome, ...]
     notes: tuple[str, ...]
@@ -114,10 +117,11 @@ def apply_model(
     notes = _compare_units(model, field, own)
     windows = Windows.split(len(field), chosen.split.train, chosen.split.validation)
     drift = estimate_drift(field, chosen.drift)
-    diffusion = _fit_diffusion(field, windows, drift, chosen)
-    entries: dict[str, tuple[Model, Array]] = {DRIFT: (Model(), drift.velocity)}
-    if diffusion is not None:
-        entries[DIFFUSION] = (Model.of({"laplacian": diffusion}), drift.velocity)
+    diffusion = _fit_diffusion(field.frames(windows.train), drift.velocity[windows.train], chosen)
+    entries: dict[str, tuple[Model, Array]] = {
+        DRIFT: (Model(), drift.velocity),
+        DIFFUSION: (Model.of({"laplacian": diffusion}), drift.velocity),
+    }
     entries[TRANSFERRED] = _with_drift(model.law, field, drift, chosen)
     if own is not None:
         entries[OWN] = _with_drift(own.law, field, drift, chosen)
@@ -152,16 +156,20 @@ def _compare_units(model: SavedModel, field: Field, own: SavedModel | None) -> t
     return tuple(notes)
 
 
-def _fit_diffusion(field: Field, windows: Windows, drift: Drift, settings: Settings) -> float | None:
-    """Fit β of u_t + v·∇u = βΔu to the training window in weak form; None unless it is positive."""
-    terms = [CATALOGUE[name] for name in ("laplacian", "drift_x", "drift_y")]
-    train = field.frames(windows.train)
-    columns = weak_columns(
-        train, drift.velocity[windows.train], terms, settings.weak, len(field), np.zeros((3, len(train), 2))
-    )
-    system = columns.draw(settings.weak.test_functions, np.random.default_rng([settings.run.seed, 0]))
-    value = fit_library("A", ["laplacian"], system, settings.regression).coefficients["laplacian"]
-    return value if value > 0 else None
+def _fit_diffusion(train: Field, velocity: Array, settings: Settings) -> float:
+    """Fit β > 0 of u_t + v·∇u = βΔu to the rollout of the training window."""
+    kept = np.unique(np.round(np.linspace(0, len(train) - 1, FITTED_FRAMES)).astype(int))
+    observed = train.values[kept].astype(float)
+    inside = np.ones(train.grid.shape, bool) if train.mask is None else train.mask
+    scale = max(train.grid.height, train.grid.width) ** 2 / train.duration
+
+    def cost(log_beta: float) -> float:
+        law = Model.of({"laplacian": float(np.exp(log_beta))})
+        rollout = simulate(law, observed[0], train.times[kept], train.grid, velocity[kept], settings.rollout)
+        return np.inf if rollout.failed else float(np.mean((rollout.values - observed)[:, inside] ** 2))
+
+    low, high = (float(np.log(share * scale)) for share in DIFFUSION_RANGE)
+    return float(np.exp(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.01}).x))
 
 
 def _with_drift(law: Model, field: Field, drift: Drift, settings: Settings) -> tuple[Model, Array]:

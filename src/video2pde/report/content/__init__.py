@@ -1,0 +1,37 @@
+"""What the report says, section by section, from a run's artefacts."""
+
+from __future__ import annotations
+
+from video2pde import __version__
+from video2pde.report.content.choice import tell_analysis, tell_selection
+from video2pde.report.content.fitting import tell_calibration, tell_front, tell_refinement
+from video2pde.report.content.head import compose_head, film_name
+from video2pde.report.content.prediction import tell_test, tell_validation
+from video2pde.report.content.provenance import tell_provenance, tell_settings, tell_timings, tell_warnings
+from video2pde.report.content.recording import tell_drift, tell_preprocessing, tell_smoothing
+from video2pde.report.content.structure import tell_conditioning, tell_stability, tell_sweep
+from video2pde.report.content.words import Story
+from video2pde.report.document import Code, Page
+
+__all__ = ["compose_page", "Story"]
+
+SECTIONS = (
+    tell_preprocessing, tell_smoothing, tell_drift, tell_conditioning, tell_sweep, tell_stability, tell_validation,
+    tell_refinement, tell_calibration, tell_front, tell_selection, tell_test, tell_analysis, tell_settings,
+    tell_provenance, tell_timings, tell_warnings,
+)  # fmt: skip
+"""The page's sections, in the order of the stages."""
+
+
+def compose_page(story: Story) -> Page:
+    """Compose the page of a run, finished or not: what is there is shown."""
+    field = story.run.field
+    told = (tell(story) for tell in SECTIONS)
+    subtitle = "" if field is None else f"{field.provenance.path}, SHA-256 {field.provenance.sha256[:12] or 'unknown'}"
+    return Page(
+        f"Report on {film_name(story)}",
+        compose_head(story),
+        tuple(section for section in told if section is not None),
+        subtitle=subtitle,
+        footer=("Made by ", Code(f"video2pde {__version__}"), ". This page asks the network for nothing."),
+    )

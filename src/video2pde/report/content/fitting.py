@@ -1,0 +1,249 @@
+"""Sections on coefficients: inverse PINN, calibration with its bootstrap, front-aware recalibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from video2pde.calibration import Calibration
+from video2pde.calibration.bootstrap import Bootstrap
+from video2pde.refinement.result import check_agreement, Refinement
+from video2pde.report import tables
+from video2pde.report.content.prediction import draw_over_time
+from video2pde.report.content.words import count, library_colour, listed, number, percent, Story, term_colour
+from video2pde.report.document import (
+    Axis,
+    Chart,
+    Details,
+    histogram,
+    Item,
+    Marker,
+    Pairs,
+    Quantity,
+    Section,
+    Series,
+    Tiles,
+)
+from video2pde.report.summaries import bootstrap_covariance, running_intervals, thin
+from video2pde.stages import FRONT
+from video2pde.terms.words import coefficient_units
+
+MOST_STEPS = 600
+
+
+def tell_refinement(story: Story) -> Section | None:
+    """Tell what the inverse PINN made of the weak coefficients."""
+    run = story.run
+    if "refinement" not in run.stages:
+        return None
+    if not run.refined:
+        why = "switched off in the settings" if not run.settings.refinement.enabled else "there was no contender to refine"
+        return Section("refinement", "Inverse PINN", f"No refinement was made: {why}.")
+    items: list[Item] = [story.table(tables.list_refined(run.refined, run.calibrations))]
+    for name, refinement in run.refined.items():
+        items.append(Tiles((*_coefficient_histories(story, name, refinement), _losses(name, refinement))))
+    if run.comparison is not None:
+        items.append(story.table(tables.list_direct(run.comparison)))
+        items += draw_over_time(run.comparison, [row.measured for row in run.comparison.rows])
+    return Section("refinement", "Inverse PINN", _refinement_sentence(story), tuple(items))
+
+
+def _refinement_sentence(story: Story) -> str:
+    parts = []
+    for name, refinement in story.run.refined.items():
+        state = "converged" if refinement.converged else f"did not converge ({refinement.reason})"
+        moves = listed(
+            f"{story.term(t)} from {number((refinement.start or {}).get(t))} to {number(v)}" for t, v in refinement.coefficients.items()
+        )
+        calibration = story.run.calibrations.get(name)
+        agree = ""
+        if calibration is not None:
+            known = {n: (e.low, e.high) for n, e in calibration.estimates.items() if np.isfinite(e.low)}
+            inside = [a.inside for a in check_agreement(refinement, known)]
+            agree = "" if not inside else ", inside the calibrated intervals" if all(inside) else ", outside the calibrated intervals"
+        parts.append(f"{name} {state}: {moves}{agree}")
+    return "; ".join(parts) + "."
+
+
+def _coefficient_histories(story: Story, name: str, refinement: Refinement) -> list[Chart]:
+    charts = []
+    known = story.terms()
+    for column, term in enumerate(refinement.terms):
+        unit = coefficient_units(known[term], story.unit) if term in known else ""
+        series = tuple(
+            Series(
+                f"seed {run.seed}", *thin(run.history.steps, run.history.coefficients[:, column], MOST_STEPS),
+                colour=term_colour(term),
+            )
+            for run in refinement.runs
+        )  # fmt: skip
+        markers = [Marker("refined", refinement.coefficients[term], "y", "ink")]
+        if refinement.start is not None:
+            markers.append(Marker("weak fit", refinement.start[term], "y", "grey"))
+        charts.append(
+            Chart(
+                f"{name}: coefficient of {story.term(term)}", Axis("joint step"), Axis("coefficient", unit), series,
+                f"The coefficient of {story.term(term)} over the joint training, ending at {refinement.coefficients[term]:.4g}.",
+                markers=tuple(markers),
+            )
+        )  # fmt: skip
+    return charts
+
+
+def _losses(name: str, refinement: Refinement) -> Chart:
+    history = refinement.runs[0].history
+    first = float(history.pretrain_steps[-1]) if len(history.pretrain_steps) else 0.0
+    steps = np.concatenate([history.pretrain_steps, first + history.steps])
+    data = np.concatenate([history.pretrain_data, history.data])
+    series = (
+        Series("data error", *thin(steps, data, MOST_STEPS), colour="blue"),
+        Series("residual of the law", *thin(first + history.steps, history.residual, MOST_STEPS), colour="red"),
+        Series("data, held-out points", first + history.checked, history.held_out_data, style="scatter", colour="sky"),
+        Series("residual, held-out points", first + history.checked, history.held_out_residual, style="scatter", colour="orange"),
+    )  # fmt: skip
+    markers = (Marker("the law joins", first, "x", "grey"),) if first else ()
+    return Chart(
+        f"{name}: training", Axis("step"), Axis("relative error", log=True), series,
+        "Data error and residual of the law over the training, on trained and held-out points.",
+        "Relative to the field's spread and to its rate of change.", markers=markers,
+    )  # fmt: skip
+
+
+def tell_calibration(story: Story) -> Section | None:
+    """Tell the calibrated coefficients and how the bootstrap spreads them."""
+    run = story.run
+    if "calibration" not in run.stages:
+        return None
+    if not run.calibrations:
+        return Section("calibration", "Calibration and bootstrap", "Nothing was calibrated: no library went on.")
+    chosen = run.chosen or next(iter(run.calibrations.values()))
+    items: list[Item] = [story.table(tables.list_calibrated(run.calibrations, run.final_validation))]
+    items += _by_stage(story, chosen)
+    items += _bootstrap(story, chosen)
+    for name, calibration in run.calibrations.items():
+        if calibration is not chosen:
+            items.append(Details(f"Library {name}", (*_by_stage(story, calibration), *_bootstrap(story, calibration))))
+    items.append(Details("Every start and where it ended", (story.table(tables.list_starts(run.calibrations)),)))
+    return Section("calibration", "Calibration and bootstrap", _calibration_sentence(story, chosen), tuple(items))
+
+
+def _calibration_sentence(story: Story, chosen: Calibration) -> str:
+    values = listed(
+        f"{number(e.value)} ({number(e.low)} to {number(e.high)}) for {story.term(n)}" if np.isfinite(e.low)
+        else f"{number(e.value)} for {story.term(n)}"
+        for n, e in chosen.estimates.items()
+    )  # fmt: skip
+    starts = f"all {len(chosen.attempts)} starts ended there" if chosen.same_place else "not all starts ended there"
+    boot = chosen.bootstrap
+    spread = (
+        "no bootstrap was made" if boot is None
+        else f"{boot.converged} of {boot.requested} bootstrap replicates in blocks of {count(boot.block_length, 'frame')} converged"
+    )  # fmt: skip
+    return f"Fitted to the whole training window, {chosen.library} has {values}; {starts}, and {spread}."
+
+
+def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
+    """Chart each coefficient as the stages found it, one after the other."""
+    found = story.run.discovery
+    refinement = story.run.refined.get(calibration.library)
+    fronts = [f for f in story.run.fronts.get(calibration.library, ()) if f.positive and f.converged]
+    best = min(fronts, key=lambda f: f.objective, default=None)
+    charts = []
+    for term in calibration.terms:
+        name, estimate = term.name, calibration.estimates[term.name]
+        steps: list[tuple[str, float, float, float]] = []
+        if found is not None:
+            fit = found.identifiability.libraries[calibration.library].fit
+            value, error = fit.coefficients.get(name, np.nan), 1.96 * fit.errors.get(name, 0.0)
+            steps.append(("weak fit", value, value - error, value + error))
+        if refinement is not None:
+            value, error = refinement.coefficients[name], 2 * (refinement.spread or {}).get(name, 0.0)
+            steps.append(("inverse PINN", value, value - error, value + error))
+        steps.append(("calibrated", estimate.value, estimate.low, estimate.high))
+        if best is not None:
+            steps.append((FRONT, *(best.coefficients[name],) * 3))
+        labels, values, low, high = zip(*steps, strict=True)
+        charts.append(
+            Chart(
+                f"{story.term(name)}, stage by stage", Axis("stage", categories=tuple(labels)),
+                Axis("coefficient", coefficient_units(term, story.unit)),
+                (Series(story.term(name), range(len(labels)), values, style="scatter", low=low, high=high, colour=term_colour(name)),),
+                f"The coefficient of {story.term(name)} as each stage found it, with 95 % intervals where there are any.",
+                "Bars: 95 % intervals; for the inverse PINN the spread over seeds; none where a stage gives none.",
+            )
+        )  # fmt: skip
+    return (Tiles(tuple(charts)),)
+
+
+def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
+    boot = calibration.bootstrap
+    if boot is None or boot.converged < 3:
+        return ()
+    units = [coefficient_units(term, story.unit) for term in calibration.terms]
+    names = [story.term(term.name) for term in calibration.terms]
+    estimates = [calibration.estimates[term.name] for term in calibration.terms]
+    quantities = tuple(Quantity(n, u, e.value, e.low, e.high) for n, u, e in zip(names, units, estimates, strict=True))
+    centre, covariance = bootstrap_covariance(boot)
+    pairs = Pairs(
+        f"Bootstrap replicates of {calibration.library}", quantities, boot.draws,
+        f"{boot.converged} replicates of {listed(names)}, their histograms and 95 % ellipses.",
+        centre, covariance,
+        caption="Shaded: the 95 % interval reported, which includes a systematic floor. Ellipses hold 95 % of the "
+        "replicates; the estimate is the fit less its bootstrap bias where that is significant.",
+        colour=library_colour(calibration.library) or "blue",
+    )  # fmt: skip
+    return pairs, Tiles(_convergence(boot, names, units, calibration)), *_histograms(boot, names, units, calibration)
+
+
+def _convergence(boot: Bootstrap, names: Sequence[str], units: Sequence[str], calibration: Calibration) -> tuple[Chart, ...]:
+    counts, middle, low, high = running_intervals(boot.draws)
+    return tuple(
+        Chart(
+            f"Interval of {names[k]} against replicates", Axis("replicates"), Axis("coefficient", units[k]),
+            (Series("median and 95 % interval", counts, middle[:, k], low=low[:, k], high=high[:, k], band=True,
+                    colour=term_colour(calibration.terms[k].name)),),
+            f"Median and 95 % range of the first replicates of {names[k]}; it should settle.",
+        )
+        for k in range(len(names))
+    )  # fmt: skip
+
+
+def _histograms(boot: Bootstrap, names: Sequence[str], units: Sequence[str], calibration: Calibration) -> tuple[Item, ...]:
+    charts = tuple(
+        Chart(
+            f"Replicates of {names[k]}", Axis("coefficient", units[k]), Axis("replicates"),
+            (histogram(names[k], boot.draws[:, k], colour=term_colour(term.name)),),
+            f"Histogram of the replicates of {names[k]}.",
+            markers=(Marker("fit", float(calibration.fit.coefficients[k])),),
+        )
+        for k, term in enumerate(calibration.terms)
+    )  # fmt: skip
+    return (Details("Histograms", (Tiles(charts),)),)
+
+
+def tell_front(story: Story) -> Section | None:
+    """Tell what fitting the front's position changes."""
+    run = story.run
+    if "front" not in run.stages:
+        return None
+    title = "Front-aware recalibration"
+    if not run.fronts:
+        why = "switched off in the settings" if not run.settings.front.enabled else "no contender has a front to follow"
+        return Section("front", title, f"No front-aware fit was made: {why}.")
+    items: list[Item] = [story.table(tables.list_fronts(run.fronts))]
+    final = run.final_validation
+    sentence = "The front-aware fits were made; they have not been rolled out yet."
+    if final is not None:
+        scores = {row.library: row.measured for row in final.rows}
+        pairs = [(n, scores[n], scores[f"{n} {FRONT}"]) for n in run.fronts if n in scores and f"{n} {FRONT}" in scores]
+        wanted = [score for _, plain, aware in pairs for score in (plain, aware)]
+        items += draw_over_time(final, wanted) if wanted else ()
+        sentence = "; ".join(
+            f"{n}: the front's error on the validation window goes from {number(plain.full.front_rmse, digits=3)} to "
+            f"{number(aware.full.front_rmse, story.unit, 3)}, the field's from {percent(plain.full.rrmse)} to "
+            f"{percent(aware.full.rrmse)}"
+            for n, plain, aware in pairs
+        )
+        sentence = f"{sentence}." if sentence else "No front-aware fit with a positive Laplacian converged."
+    return Section("front", title, sentence, tuple(items))

@@ -1,0 +1,206 @@
+"""The top of the page: verdict, law, coefficients, held-out error, player."""
+
+from __future__ import annotations
+
+import math
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from video2pde.calibration import Calibration, Est
+from video2pde.report.content.words import count, listed, MEANINGS, number, percent, Story
+from video2pde.report.document import (
+    Bar,
+    Coefficient,
+    Comparison,
+    Equation,
+    Head,
+    Headline,
+    Level,
+    Link,
+    Math,
+    Note,
+    Player,
+    Text,
+)
+from video2pde.report.films import make_player
+from video2pde.result import equation_latex, equation_text
+from video2pde.rollout.validate import Score, Validation
+from video2pde.terms.words import coefficient_units
+
+if TYPE_CHECKING:
+    from video2pde.selection import Selection
+
+VERDICTS: dict[str, tuple[str, Level]] = {
+    "law": ("One law predicts this recording", "good"),
+    "ambiguous": ("More than one law fits this recording", "warning"),
+    "no_law": ("No law was found in this recording", "warning"),
+}
+MOST_BARS = 6
+
+
+def compose_head(story: Story, player: bool = True) -> Head:
+    """Say what the run found, or how far it has come."""
+    run = story.run
+    film = _player(story) if player else None
+    if run.selection is None:
+        done = listed(run.timings) or "none"
+        summary = f"Finished so far: {done}. What is there is shown below; 'video2pde run' goes on from there."
+        return Head("This run is not finished", "info", summary, player=film, notes=_notes(story))
+    verdict, level = VERDICTS[run.selection.verdict]
+    summary = _summary(story, run.selection)
+    if run.evaluation is None:
+        return Head(f"{verdict}, so far", "info", summary, *_law(story), player=film, notes=_notes(story))
+    score = run.test_score
+    if run.selection.verdict == "law" and score is not None and not score.beats_persistence:
+        verdict, level = "A law was chosen, but it fails on the held-out frames", "error"
+    return Head(
+        verdict,
+        level,
+        summary,
+        *_law(story),
+        headlines=_headlines(story),
+        comparisons=_comparisons(story, run.evaluation.scores),
+        player=film,
+        notes=_notes(story),
+    )
+
+
+def film_name(story: Story) -> str:
+    """Give the recording's file name."""
+    film = story.run.field
+    path = "" if film is None else film.provenance.path
+    return PurePath(path).name or "the recording"
+
+
+def _summary(story: Story, selection: Selection) -> Text:
+    reason = selection.reason[:1].upper() + selection.reason[1:]
+    score, run = story.run.test_score, story.run
+    parts: list[str] = [reason.rstrip(".") + "."]
+    if run.evaluation is None:
+        parts.append(" The test window has not been read yet.")
+    elif score is None:
+        persistence = run.evaluation.scores.persistence.full.rrmse
+        parts.append(f" Keeping the last known frame is wrong by {percent(persistence)} on the held-out frames.")
+    else:
+        parts.append(f" {_held_out(score, run.evaluation.scores)}")
+    return (*parts, " See ", Link("how it was chosen", "selection"), ".")
+
+
+def _held_out(score: Score, test: Validation) -> str:
+    """Compare the law with the best baseline on the test window, whichever way it went."""
+    if score.failure:
+        return f"Its rollout over the held-out frames failed: {score.failure}."
+    best = min((s for s in test.baselines if not s.failure), key=lambda s: s.full.rrmse)
+    error, other = score.full.rrmse, best.full.rrmse
+    text = f"On the held-out test frames, read once after the choice was frozen, its error is {percent(error)}"
+    if error < other:
+        return f"{text}, {other / error:.3g} times smaller than that of the best baseline ({best.name}, {percent(other)})."
+    return f"{text}; the baseline “{best.name}” does better there with {percent(other)}, so do not rely on the law."
+
+
+def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
+    chosen = story.run.chosen
+    if chosen is None:
+        return None, ()
+    equation = Equation(
+        equation_latex(chosen.terms, chosen.estimates), equation_text(chosen.terms, chosen.estimates), _caption(story)
+    )
+    terms = tuple(
+        _coefficient(
+            story.term_math(term.name), MEANINGS.get(term.name, "a term of your own"), chosen.estimates[term.name],
+            coefficient_units(term, story.unit),
+        )
+        for term in chosen.terms
+    )  # fmt: skip
+    drift = tuple(
+        _coefficient(Math(f"c_{axis}", f"c_{axis}"), f"drift along {axis} over the measured one", estimate, "1")
+        for axis, estimate in chosen.drift_scale.items()
+    )
+    return equation, terms + drift
+
+
+def _caption(story: Story) -> str:
+    viscosity = story.run.settings.rollout.viscosity
+    extra = f" Rollouts add a numerical diffusion of {viscosity:g}, which the Laplacian's coefficient lacks." if viscosity else ""
+    return f"Lengths in {story.unit}, times in seconds; v(t) is the measured drift.{extra}"
+
+
+def _coefficient(symbol: Math, meaning: str, estimate: Est, unit: str) -> Coefficient:
+    known = math.isfinite(estimate.low) and math.isfinite(estimate.high)
+    note = "" if known else "no interval: no bootstrap replicate converged, or none was asked for"
+    low, high = (estimate.low, estimate.high) if known else (None, None)
+    return Coefficient(symbol, meaning, estimate.value, low, high, unit, note)
+
+
+def _headlines(story: Story) -> tuple[Headline, ...]:
+    run, score, film = story.run, story.run.test_score, story.run.field
+    found: list[Headline] = []
+    if score is not None:
+        found = [
+            Headline("Error on the test window", percent(score.full.rrmse), "relative root mean square, held out"),
+            Headline("Skill over persistence", number(score.skill, digits=4), "1 is perfect, 0 no better than nothing changes"),
+            Headline("Front position", number(score.full.front_rmse, story.unit, 3), "root mean square, all levels"),
+        ]  # fmt: skip
+    if run.chosen is not None and run.discovery is not None:
+        found.append(_selected(run.chosen, story))
+    if film is not None:
+        ny, nx = film.grid.shape
+        found.append(Headline("Recording", count(len(film), "frame"), f"{film.duration:.4g} s at {ny} × {nx}"))
+    return tuple(found)
+
+
+def _selected(chosen: Calibration, story: Story) -> Headline:
+    assert story.run.discovery is not None
+    stability = story.run.discovery.identifiability.libraries[chosen.library].stability
+    least = min(stability.frequency[term.name] for term in chosen.terms)
+    return Headline("Terms selected in", f"{round(least * stability.runs)} of {stability.runs}", "random samples, at least")
+
+
+def _comparisons(story: Story, test: Validation) -> tuple[Comparison, ...]:
+    chosen = None if story.run.selection is None else story.run.selection.chosen
+    scores = [(row.library, row.measured) for row in test.rows] + [(s.name, s) for s in test.baselines]
+    usable = [(name, score) for name, score in scores if not score.failure]
+    if not usable:
+        return ()
+    unit = story.unit
+    kinds = (
+        ("Relative error on the test window", "%", lambda s: 100.0 * s.full.rrmse),
+        ("Front error on the test window", unit, lambda s: s.full.front_rmse),
+        ("Centroid error on the test window", unit, lambda s: s.full.centroid_rmse),
+    )
+    comparisons = []
+    for label, measure, value in kinds:
+        ranked = sorted(usable, key=lambda item: value(item[1]))
+        bars = [Bar(_bar_name(name, s, chosen), value(s), name == chosen) for name, s in ranked][:MOST_BARS]
+        comparisons.append(Comparison(label, tuple(bars), measure, "Root mean square; less is better."))
+    return tuple(comparisons)
+
+
+def _bar_name(name: str, score: Score, chosen: str | None) -> str:
+    if score.mode == "baseline":
+        return {"persistence": "nothing changes", "drift": "drift alone"}.get(name, name)
+    return f"this law ({name})" if name == chosen else f"law {name}"
+
+
+def _player(story: Story) -> Player | None:
+    run = story.run
+    if run.field is None:
+        return None
+    forecasts = () if run.evaluation is None else run.evaluation.forecasts
+    caption = (
+        "Each forecast starts from the first frame of its window, validation or test, and sees no later one; "
+        "only the drift is measured along the way."
+        if forecasts
+        else "The field as it was read from the recording."
+    )
+    return make_player(run.field, forecasts, run.windows, title="Observed and predicted" if forecasts else "Observed",
+                       caption=caption)  # fmt: skip
+
+
+def _notes(story: Story) -> tuple[Note, ...]:
+    if not story.run.warnings:
+        return ()
+    if len(story.run.warnings) == 1:
+        return (Note(story.run.warnings[0], "warning"),)
+    text = (f"{len(story.run.warnings)} warnings, the first: {story.run.warnings[0]}. See ", Link("all of them", "warnings"), ".")
+    return (Note(text, "warning"),)

@@ -1,0 +1,161 @@
+"""Every figure of a run, as files for a paper and as smaller pictures for the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from video2pde.field import atomic_path
+from video2pde.recording import figures as recording_figures
+from video2pde.report import calibration_figures, discovery_figures, refinement_figures, rollout_figures, style
+from video2pde.report.artefacts import Artefacts
+from video2pde.stages import FRONT
+
+FORMATS = ("png", "pdf")
+PAGE = (
+    "recording-panels", "snapshots", "smoothing", "recording-background", "drift", "validation-snapshots",
+    "test-snapshots",
+)  # fmt: skip
+"""Figures that the page shows as pictures; the others it draws itself."""
+PAGE_DPI = 85
+INDEX = "figures.txt"
+Drawing = tuple[str, Callable[[], Figure]]
+
+
+def collect_figures(run: Artefacts) -> list[Drawing]:
+    """List what can be drawn of this run: (name, function that draws it)."""
+    return [
+        *_of_recording(run), *_of_structure(run), *_of_validation(run), *_of_refinement(run), *_of_calibration(run),
+        *_of_test(run),
+    ]  # fmt: skip
+
+
+def write_figures(run: Artefacts, folder: Path) -> dict[str, bytes]:
+    """Write every figure as PNG and PDF; return small PNGs for the page, by name.
+
+    Figures that an earlier run left and this one does not have are removed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures: dict[str, bytes] = {}
+    written: list[str] = []
+    for name, draw in collect_figures(run):
+        with style.apply():
+            figure = draw()
+            for suffix in FORMATS:
+                with atomic_path(folder / f"{name}.{suffix}") as temporary:
+                    figure.savefig(temporary, bbox_inches=None)
+                # laid out once is enough: the second format and the page's picture take it as it is
+                figure.set_layout_engine("none")
+            if name in PAGE:
+                pictures[name] = _small_png(figure)
+        written.append(name)
+    _forget_old(folder, written)
+    return pictures
+
+
+def _small_png(figure: Figure) -> bytes:
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=PAGE_DPI, bbox_inches=None)
+    return data.getvalue()
+
+
+def _forget_old(folder: Path, written: list[str]) -> None:
+    """Remove the figures listed by an earlier run that were not drawn again, and list what there is now."""
+    index = folder / INDEX
+    known = index.read_text(encoding="utf-8").split() if index.is_file() else []
+    for name in known:
+        if name not in written and name == _file_name(name):
+            for suffix in FORMATS:
+                (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+    with atomic_path(index) as temporary:
+        temporary.write_text("\n".join(written) + "\n", encoding="utf-8")
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text).lstrip(".")
+
+
+def _of_recording(run: Artefacts) -> Iterator[Drawing]:
+    recording = run.recording
+    if recording is None:
+        return
+    if recording.checks is not None and recording.samples:
+        yield "recording-panels", partial(recording_figures.draw_panels, recording)
+        yield "recording-background", partial(recording_figures.draw_background, recording)
+        yield "smoothing", partial(recording_figures.draw_smoothing, recording)
+        yield "smoothing-midline", partial(recording_figures.draw_midline, recording)
+    yield "snapshots", partial(recording_figures.draw_snapshots, recording)
+    if run.drift is not None:
+        yield "drift", partial(discovery_figures.draw_drift, run.drift, recording.field)
+
+
+def _of_structure(run: Artefacts) -> Iterator[Drawing]:
+    if run.discovery is None:
+        return
+    found, on = run.discovery.identifiability, run.settings.regression.threshold_on
+    yield "correlations", partial(discovery_figures.draw_correlations, found)
+    yield "threshold-counts", partial(discovery_figures.draw_threshold_counts, found, threshold_on=on)
+    yield "threshold-paths", partial(discovery_figures.draw_coefficient_paths, found, threshold_on=on)
+    yield "stability-frequencies", partial(discovery_figures.draw_selection_frequencies, found)
+    yield "stability-coefficients", partial(discovery_figures.draw_coefficient_stability, found, unit=run.unit)
+
+
+def _of_validation(run: Artefacts) -> Iterator[Drawing]:
+    validation = run.validation
+    if validation is None:
+        return
+    yield "validation-errors", partial(rollout_figures.figure_errors, validation)
+    yield "validation-over-time", partial(rollout_figures.figure_errors_over_time, validation)
+    yield "validation-snapshots", partial(rollout_figures.figure_snapshots, validation)
+    yield "validation-fronts", partial(rollout_figures.figure_fronts, validation)
+
+
+def _of_refinement(run: Artefacts) -> Iterator[Drawing]:
+    for name, refinement in run.refined.items():
+        verdict = "converged" if refinement.converged else "not converged"
+        title = f"{name}: {verdict}"
+        yield f"pinn-coefficients-{_file_name(name)}", partial(refinement_figures.figure_coefficients, refinement, title)
+        yield f"pinn-losses-{_file_name(name)}", partial(refinement_figures.figure_losses, refinement, title)
+    if run.comparison is not None:
+        metrics = {row.library: row.measured.full for row in run.comparison.rows}
+        yield "pinn-comparison", partial(
+            refinement_figures.figure_comparison, run.comparison.times, metrics, run.comparison.unit
+        )
+
+
+def _of_calibration(run: Artefacts) -> Iterator[Drawing]:
+    if not run.calibrations:
+        return
+    weak = {}
+    if run.discovery is not None:
+        weak = {c.library: c.coefficients for c in run.discovery.contenders}
+    yield "coefficients", partial(calibration_figures.figure_intervals, run.calibrations, run.refined, weak, run.unit)
+    for name, calibration in run.calibrations.items():
+        if calibration.bootstrap is not None and calibration.bootstrap.converged >= 3:
+            yield f"bootstrap-{_file_name(name)}", partial(calibration_figures.figure_pairs, calibration, run.unit)
+            yield f"bootstrap-convergence-{_file_name(name)}", partial(
+                calibration_figures.figure_convergence, calibration, run.unit
+            )
+    final = run.final_validation
+    names = set() if final is None else {row.library for row in final.rows}
+    for name in run.fronts:
+        if final is not None and f"{name} {FRONT}" in names:
+            yield f"front-{_file_name(name)}", partial(calibration_figures.figure_front_fits, final, name)
+
+
+def _of_test(run: Artefacts) -> Iterator[Drawing]:
+    if run.evaluation is None:
+        return
+    test, score = run.evaluation.scores, run.test_score
+    scores = [row.measured for row in test.rows]
+    yield "test-over-time", partial(rollout_figures.figure_errors_over_time, test, scores)
+    if test.rows:
+        yield "test-errors", partial(rollout_figures.figure_errors, test)
+    if score is not None:
+        yield "test-snapshots", partial(rollout_figures.figure_snapshots, test, score)
+        yield "test-fronts", partial(rollout_figures.figure_fronts, test, score)

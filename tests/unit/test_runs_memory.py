@@ -1,0 +1,64 @@
+"""Memory that a run will need: refused before any work, in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from video2pde.errors import InputError
+from video2pde.field import Field, Grid
+from video2pde.runs import memory
+from video2pde.runs.memory import available_memory, check_memory, check_recording, estimate_memory
+from video2pde.settings import load_settings
+
+SETTINGS = load_settings(overrides=["run.workers=2"])
+
+
+def test_a_paper_size_film_fits_and_a_huge_one_does_not() -> None:
+    paper = estimate_memory(1009, (200, 200), SETTINGS, (1080, 1920))
+    assert 4 * 1009 * 200 * 200 * 2 < paper < 3e9
+    check_memory(1009, (200, 200), SETTINGS, available=8_000_000_000)
+    with pytest.raises(InputError, match=r"^100000 frames on a grid of 1000×1000 need about \d+\.\d GB .*--grid"):
+        check_memory(100_000, (1000, 1000), SETTINGS, available=8_000_000_000)
+
+
+def test_the_limit_is_four_fifths_of_what_is_available() -> None:
+    needed = estimate_memory(1000, (200, 200), SETTINGS)
+    check_memory(1000, (200, 200), SETTINGS, available=round(needed / 0.79))
+    with pytest.raises(InputError):
+        check_memory(1000, (200, 200), SETTINGS, available=round(needed / 0.81))
+
+
+def test_the_estimate_grows_with_frames_grid_and_workers() -> None:
+    base = estimate_memory(1000, (200, 200), SETTINGS)
+    assert estimate_memory(2000, (200, 200), SETTINGS) > base
+    assert estimate_memory(1000, (400, 200), SETTINGS) > base
+    assert estimate_memory(1000, (200, 200), load_settings(overrides=["run.workers=8"])) > base
+    assert estimate_memory(1000, (200, 200), SETTINGS, (40_000, 40_000)) > base
+
+
+def test_the_machine_and_the_container_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    machine = available_memory()
+    assert machine > 1e8
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("100\n")
+    assert available_memory() > 1e8
+    (tmp_path / "memory.max").write_text("1100\n")
+    assert available_memory() == 1000
+
+
+def test_a_recording_is_judged_by_its_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[tuple[object, ...]] = []
+    monkeypatch.setattr(memory, "check_memory", lambda *given: seen.append(given))
+    saved = Field(np.ones((9, 5, 6)), np.arange(9.0), Grid(5, 6, 1.0, 1.0)).save(tmp_path / "field.npz")
+    chosen = load_settings(overrides=["recording.start=1", "recording.every=2"])
+    check_recording(saved, chosen)
+    np.save(tmp_path / "stack.npy", np.ones((7, 30, 20), np.uint8))
+    gridded = load_settings(overrides=["recording.grid=[15, 10]", "recording.fps=5", "recording.stop=4"])
+    check_recording(tmp_path / "stack.npy", gridded)
+    assert seen == [(4, (5, 6), chosen, (0, 0)), (4, (15, 10), gridded, (30, 20))]
+    with pytest.raises(InputError, match="no such recording"):
+        check_recording(tmp_path / "none.mp4", chosen)

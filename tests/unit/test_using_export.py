@@ -1,0 +1,109 @@
+"""Exports as text: they say what the law says, and nothing in a file can break out of a script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+from video2pde.errors import InputError
+from video2pde.field import Grid, Windows
+from video2pde.terms import Term
+from video2pde.terms.term import jet_symbol
+from video2pde.using import export_model, SavedModel
+from video2pde.using.equation import write_equation
+
+GRID = Grid(20, 24, 40.0, 48.0, "µm")
+TIMES = np.linspace(0.0, 3.0, 31)
+VELOCITY = np.stack([0.5 + 0 * TIMES, -0.3 + 0 * TIMES], axis=1)
+OWN = Term.of("mine", ("x", "u**2*u_y"), ("yy", "tanh(u)"), ("", "sqrt(u)*u_x"))
+LAWS: dict[str, dict[str, float]] = {
+    "A": {"laplacian": 1.5},
+    "B": {"u": -0.02, "laplacian": 1.2},
+    "C": {"grad_squared": 9.005, "laplacian": 0.666},
+    "C-alt": {"u_grad_squared": 12.0, "laplacian": 0.8},
+    "Fisher": {"u": 0.14, "u_squared": -0.16, "laplacian": 0.8},
+    "porous": {"porous": 2.0, "laplacian": 0.3},
+    "all": {"constant": 0.01, "u_cubed": -0.1, "porous_squared": 0.2, "u_laplacian": 1.0, "biharmonic": -0.1},
+}  # fmt: skip
+
+
+def make(law: dict[str, float], own: Term | None = None, path: str = "") -> SavedModel:
+    terms: list[Term | str] = [*law]
+    values = dict(law)
+    if own is not None:
+        terms.append(own)
+        values[own.name] = 0.7
+    return SavedModel.of(terms, values, GRID, Windows.split(31), TIMES, VELOCITY, path=path)
+
+
+def right_side_of(script: str) -> sympy.Expr:
+    """Run an exported SymPy script; give u_t with derivatives carried out as jets u, u_x, … and v_x = v_y = 0."""
+    space: dict[str, Any] = {"__name__": "law"}
+    exec(compile(script, "law.py", "exec"), space)
+    u, x, y = space["u"], space["x"], space["y"]
+    found = space["equation"].rhs.subs(space["numbers"]).doit()
+    found = found.subs({space["v_x"]: 0, space["v_y"]: 0})
+    jets = {(i, j): jet_symbol((i, j)) for i in range(5) for j in range(5 - i)}
+    for (i, j), symbol in sorted(jets.items(), key=lambda item: -sum(item[0])):
+        found = found.subs(u.diff(x, i, y, j) if i + j else u, symbol)
+    return found
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_sympy_export_is_the_law(name: str) -> None:
+    model = make(LAWS[name], OWN)
+    expected = sum(c * t.strong for t, c in zip(model.law.terms, model.law.coefficients, strict=True))
+    numbers = {jet_symbol((i, j)): 0.3 + 0.17 * i - 0.23 * j for i in range(5) for j in range(5 - i)}
+    found = right_side_of(export_model(model, "sympy"))
+    assert float(found.subs(numbers)) == pytest.approx(float(expected.subs(numbers)), rel=1e-12)
+    assert float(right_side_of(export_model(make(LAWS[name]), "sympy")).subs(numbers)) != pytest.approx(
+        float(expected.subs(numbers)), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_every_script_compiles(name: str) -> None:
+    for form in ("python", "pypde", "dedalus", "sympy"):
+        compile(export_model(make(LAWS[name], OWN), form), form, "exec")
+
+
+def test_dedalus_gets_the_linear_terms_on_the_left() -> None:
+    text = export_model(make(LAWS["Fisher"]), "dedalus")
+    assert '"dt(u) - c_u*(u) - c_laplacian*(lap(u))"' in text
+    assert '"- v_x*dx(u) - v_y*dy(u) + c_u_squared*(u**2)"' in text
+
+
+def test_latex_has_numbers_intervals_and_units() -> None:
+    text = export_model(make(LAWS["C"]), "latex")
+    assert r"u_t + \mathbf{v}(t)\cdot\nabla u = 9.005\,\left|\nabla u\right|^{2} + 0.666\,\Delta u" in text
+    assert r"\textmu{}m$^2$/s" in text
+    assert text.count("{") == text.count("}")
+    assert r"10^{-7}" in export_model(make({"laplacian": -2.5e-7}), "latex")
+
+
+def test_an_equation_starts_with_its_sign() -> None:
+    model = make({"constant": -0.5, "u": 2.0})
+    words = write_equation(model.law.terms, model.law.coefficients)
+    assert words.text == "u_t + v(t)·∇u = −0.5 + 2 u"
+    assert write_equation((), ()).text == "u_t + v(t)·∇u = 0"
+
+
+def test_json_is_the_model_file() -> None:
+    model = make(LAWS["C"], OWN)
+    assert SavedModel.parse(export_model(model, "json")) == model
+
+
+def test_text_from_a_file_stays_in_its_comment() -> None:
+    nasty = "film\"\"\"\nimport os\nos.abort()\n'''\\"
+    for form in ("python", "pypde", "dedalus", "sympy"):
+        text = export_model(make(LAWS["C"], path=nasty), form)
+        compile(text, form, "exec")
+        assert "\nimport os" not in text
+
+
+def test_an_unknown_form_is_named() -> None:
+    with pytest.raises(InputError, match="'fortran'"):
+        export_model(make(LAWS["C"]), "fortran")  # type: ignore[arg-type]
