@@ -18,8 +18,8 @@ help:  ## list the targets
 
 demo: $(VENV)/.ready-run  ## render a film whose law is known, analyse it, and say where the report is
 	$(VENV)/bin/video2pde synth demo --out demo
-	$(VENV)/bin/video2pde field demo/film.mp4 --out demo/run  # replace `field` by `run` here
-	@echo "The report is in demo/run; the film's true law is in demo/truth.json."
+	$(VENV)/bin/video2pde run demo/film.mp4 --out demo/run
+	@$(PY) tools/compare_truth.py demo/run/result.json demo/truth.json
 
 test: check web-check chromium $(VENV)/.ready-test  ## check, then run all tests but the long recoveries
 	$(PYTEST)

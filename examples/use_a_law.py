@@ -93,13 +93,13 @@ def run_pypde(model: SavedModel, truth: Field, folder: Path) -> None:
         for axis, frame, title in zip(axes, (ours, theirs), ("video2pde, t = 20 s", "py-pde, t = 20 s"), strict=False):
             picture = axis.imshow(frame, cmap=style.SEQUENTIAL, vmin=0, vmax=float(ours.max()), extent=extent)
             axis.set(title=title, xlabel="x (image units)")
-            figure.colorbar(picture, ax=axis, label="u")
+            figure.colorbar(picture, ax=axis, label="u", shrink=0.8)
         apart = theirs - ours
         reach = float(np.abs(apart).max())
         picture = axes[2].imshow(apart, cmap=style.DIVERGING, vmin=-reach, vmax=reach, extent=extent)
         axes[2].set(title="py-pde − video2pde", xlabel="x (image units)")
         axes[0].set_ylabel("y (image units)")
-        figure.colorbar(picture, ax=axes[2], label="difference")
+        figure.colorbar(picture, ax=axes[2], label="difference", shrink=0.8)
         figure.savefig(folder / "using-pypde.png")
     print(f"py-pde differs from video2pde by {reach:.2g} at most, {np.sqrt(np.mean(apart**2)):.2g} in the mean square")
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from video2pde import __version__
-from video2pde.errors import InputError
+from video2pde.errors import InputError, StageError
 from video2pde.field import Windows
 from video2pde.recording import read_recording
 from video2pde.recording.source import hash_recording, open_recording
@@ -60,10 +60,11 @@ def run_pipeline(
     events: Events | None = None,
     until: str | None = None,
     latex: bool = False,
+    figures: bool = True,
 ) -> Result | None:
     """Turn a recording into a law and leave the result in ``out``; None where ``until`` stops it early.
 
-    ``until`` names the last stage to run (one of :data:`STAGES`).
+    ``until`` names the last stage to run (one of :data:`STAGES`); ``figures`` writes the files for a paper too.
     """
     settings = settings or Settings()
     if until is not None and until not in STAGES:
@@ -74,12 +75,12 @@ def run_pipeline(
         folder.write_text("settings.toml", settings.to_toml())
         folder.write_json(STANDING, {})
         try:
-            return _run_stages(run, Path(film), latex)
+            return _run_stages(run, Path(film), latex, figures)
         except _EndHere:
             return None
 
 
-def _run_stages(run: _Run, film: Path, latex: bool) -> Result:
+def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
     s = run.settings
     recording = run.stage("recording", lambda: read_recording(film, s, run.progress), (), s.recording)
     field = recording.field
@@ -114,9 +115,12 @@ def _run_stages(run: _Run, film: Path, latex: bool) -> Result:
         done = {}
         for index, contender in enumerate(contenders):
             run.events.progress(index, len(contenders), f"calibrating {contender.library}")
-            done[contender.library] = calibrate_contender(
-                contender, train, drift.frames(windows.train), found, refined.get(contender.library), s
-            )
+            try:
+                done[contender.library] = calibrate_contender(
+                    contender, train, drift.frames(windows.train), found, refined.get(contender.library), s
+                )
+            except StageError as error:
+                run.events.warn(f"{contender.library} is left out: {error}")
         return done
 
     calibrations = run.stage("calibration", calibrate_all, ("refinement",), s.calibration, s.rollout)
@@ -145,7 +149,7 @@ def _run_stages(run: _Run, film: Path, latex: bool) -> Result:
     from video2pde.report.publish import Artefacts, publish
 
     artefacts = Artefacts(s, run.artefacts, run.timings)
-    publish(run.folder.path, artefacts, latex)
+    publish(run.folder.path, artefacts, latex, figures)
     run.finish("report")
     return artefacts.result
 

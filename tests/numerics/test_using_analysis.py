@@ -79,3 +79,14 @@ def test_growth_rates_and_equilibria_of_a_cubic_law() -> None:
     assert [point.rate < 0 for point in found] == [True, False, True]
     slopes = linearise(law, 0.0)
     assert growth_rate(slopes, 0.3, 0.4) == pytest.approx(-0.2 - 0.5 * 0.25)
+
+
+@pytest.mark.parametrize(
+    "law", [{"grad_squared": 300.0, "laplacian": 0.1}, {"laplacian": 1e-6}, {"u": 1e-9, "laplacian": 2.0}]
+)
+def test_extreme_coefficients_are_analysed_without_blowing_up(law: dict[str, float]) -> None:
+    found = analyse_model(make_model(law, WIDE))
+    assert found.statements
+    for item in found.statements:
+        assert item.residual is None or math.isfinite(item.residual)
+        assert item.holds is not False

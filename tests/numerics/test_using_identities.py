@@ -139,4 +139,5 @@ def test_the_analysis_says_that_the_films_edges_break_the_identities() -> None:
     found = analyse_model(model, np.roll(touching, WIDE.nx // 2, axis=1))
     edges = next(item for item in found.statements if item.title == "At the film's edges")
     assert edges.holds is False
-    assert "drift" in edges.text
+    assert "crosses the edges" in edges.text
+    assert "pixel noise" not in edges.text

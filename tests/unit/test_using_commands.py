@@ -15,8 +15,9 @@ from PIL import Image
 
 from video2pde.cli import main
 from video2pde.field import Field, Grid, Windows
-from video2pde.recording import read_field
+from video2pde.recording import read_field, RecordingResult
 from video2pde.recording.synth import exact_field, make_case
+from video2pde.runs.archive import save_artefact
 from video2pde.settings import RecordingSettings
 from video2pde.using import SavedModel
 
@@ -36,7 +37,7 @@ def folder(field: Field, tmp_path: Path) -> Path:
     """Make a run folder with a model and the field it was found in."""
     run = tmp_path / "run"
     (run / "stages").mkdir(parents=True)
-    field.save(run / "stages" / "field.npz")
+    save_artefact(run / "stages" / "01-recording.npz", RecordingResult(field, ()), {"key": "x"})
     velocity = np.stack(make_case("C", duration=8.0).drift.velocity(TIMES), axis=1)
     draws = np.random.default_rng(0).normal([9.005, 0.666], [0.1, 0.01], (12, 2))
     model = SavedModel.of(list(LAW), LAW, GRID, Windows.split(41), TIMES, velocity, draws=draws)
@@ -128,6 +129,7 @@ def test_starting_from_pictures_arrays_and_fields(folder: Path, field: Field, ru
         (("simulate", "RUN", "--frame", 400), "no frame 400"),
         (("simulate", "RUN", "--from", "missing.npy"), "no such file"),
         (("simulate", "RUN", "--from", "wrong.npy"), "grid is (40, 48)"),
+        (("simulate", "RUN", "--from", "wrong.npy", "--frame", 1), "leave --frame out"),
         (("simulate", "RUN", "--from", "text.npy"), "cannot be read"),
         (("simulate", "RUN", "--duration", -1), "positive"),
         (("simulate", "RUN", "--duration", "1e9"), "frames are more"),

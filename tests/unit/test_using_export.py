@@ -68,6 +68,7 @@ def test_the_sympy_export_is_the_law(name: str) -> None:
 def test_every_script_compiles(name: str) -> None:
     for form in ("python", "pypde", "dedalus", "sympy"):
         compile(export_model(make(LAWS[name], OWN), form), form, "exec")
+        compile(export_model(make({}), form), form, "exec")
 
 
 def test_dedalus_gets_the_linear_terms_on_the_left() -> None:

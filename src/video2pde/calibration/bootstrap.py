@@ -41,9 +41,8 @@ LINEAR = 0.5
 class Bootstrap:
     """Hold the replicates of a fit.
 
-    ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their median less the
-    fit's; ``value``, ``low``, ``high``: the fit's estimate and its 95 % interval, without
-    the systematic floor;
+    ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their mean less the fit's;
+    ``value``, ``low``, ``high``: the fit's estimate less the bias and its 95 % interval, without the systematic floor;
     ``velocity_std`` (t, 2): the spread of v(t).
     """
 
@@ -256,10 +255,8 @@ def _summarise(
             np.eye(count), np.zeros_like(fit.velocity), failures,
         )  # fmt: skip
     median = np.median(draws, axis=0)
-    bias = median - fit.coefficients
-    # The fit keeps the initial frame's error apart from the law by its modes, which leaves less bias than the
-    # replicates show: on known-truth fields taking theirs off doubles the spread and moves β away from the truth.
-    value = fit.coefficients
+    bias = draws.mean(axis=0) - fit.coefficients
+    value = fit.coefficients - bias
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     # with few replicates the outer quantiles fall short: never narrower than the normal interval
     half = 1.96 * draws.std(axis=0, ddof=1)

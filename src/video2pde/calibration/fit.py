@@ -33,6 +33,8 @@ ROUGHLY = 0.02
 """Relative change of the coefficients below which a model is good enough to correct the initial frame."""
 SLACK = 0.1
 """Relative rise of the error that a step may cause once the Jacobian is free of noise."""
+BASE_PASSES = 2
+"""How often the frames that start the Jacobian are brought back to the initial time."""
 SMOOTHING = 1.0
 """Pixels: σ of the filter on the start of the rollout that says how the first frames change."""
 MODE_SMOOTHING = 2.0
@@ -178,13 +180,17 @@ def displacement(problem: Problem, state: State) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Hold a calibrated law: coefficients, the refined drift (t, 2), the initial frame, and how it was reached."""
+    """Hold a calibrated law: coefficients, the refined drift (t, 2), the initial frame, and how it was reached.
+
+    ``start`` (y, x) begins the rollout; ``base``, smoother and from other frames, its Jacobian.
+    """
 
     terms: tuple[str, ...]
     coefficients: Array
     drift: Array
     velocity: Array
     start: Array
+    base: Array
     modes: Array
     mse: float
     converged: bool
@@ -257,26 +263,34 @@ def initial_frame(window: Window, frames: int) -> Array:
 
 
 def correct_start(problem: Problem, state: State) -> tuple[Array, Array]:
-    """Estimate the initial frame twice, from the first frames and from the next ones, less what the model has changed.
+    """Estimate the initial frame twice: from the first frames for the rollout, from the next ones for the Jacobian.
 
-    u₀ = mean_k [u_k − (û_k − û_0)]: the change comes from a smoothed start, so that it carries no noise and the
-    error left in u₀ is the mean of the frames' noise, no more. The first estimate starts the rollout; the second,
-    smoothed, starts the Jacobian: its noise is another one, and what residual and Jacobian do not share cannot pass
-    for diffusion.
+    The two share no frame, so that their noise is independent: noise that residual and Jacobian have in common
+    would pass for diffusion.
     """
-    window, count = problem.window, problem.start_window.stop
-    first = replace(window, values=window.values[: 2 * count], times=window.times[: 2 * count])
-    smooth = smooth_frame(state.start)
-    velocity = velocity_at(problem, state.coefficients, state.drift)[None, : 2 * count]
+    start = bring_back(problem, state, problem.start_window, smooth_frame(state.start))
+    later = problem.base_window
+    base = smooth_frame(np.asarray(problem.window.values[later].mean(axis=0), float))
+    for _ in range(BASE_PASSES):
+        base = smooth_frame(bring_back(problem, state, later, base))
+    return start, base
+
+
+def bring_back(problem: Problem, state: State, frames: slice, guess: Array) -> Array:
+    """Estimate the initial frame from later ones, each less what the model has changed since.
+
+    u₀ = mean_k [u_k − (û_k − û_0)]: the change comes from a smooth ``guess``, so that it carries little noise and
+    the error left in u₀ is about the mean of the frames' noise.
+    """
+    window = problem.window
+    first = replace(window, values=window.values[: frames.stop], times=window.times[: frames.stop])
+    velocity = velocity_at(problem, state.coefficients, state.drift)[None, : frames.stop]
     model = Model(problem.terms, tuple(state.coefficients))
-    total = np.zeros((2, *smooth.shape))
-    for frames, values in predict_chunks(first, [model], smooth, velocity, problem.rollout):
-        found = first.values[frames] - (values[0] - smooth)
-        later = np.arange(frames.start, frames.stop) >= count
-        total += np.stack([found[~later].sum(axis=0), found[later].sum(axis=0)])
-    if not np.isfinite(total).all():
-        return state.start, smooth
-    return total[0] / count, smooth_frame(total[1] / count)
+    total = np.zeros_like(guess)
+    for chunk, values in predict_chunks(first, [model], guess, velocity, problem.rollout):
+        wanted = np.arange(chunk.start, chunk.stop) >= frames.start
+        total += np.sum(first.values[chunk][wanted] - (values[0][wanted] - guess), axis=0)
+    return total / (frames.stop - frames.start) if np.isfinite(total).all() else guess
 
 
 def smooth_frame(frame: Array) -> Array:
@@ -338,7 +352,8 @@ def _finish(
 ) -> Fit:
     return Fit(
         tuple(term.name for term in problem.terms), state.coefficients, state.drift,
-        velocity_at(problem, state.coefficients, state.drift), state.start, state.modes,
+        velocity_at(problem, state.coefficients, state.drift), state.start,
+        smooth_frame(state.start) if state.base is None else state.base, state.modes,
         state.cost / problem.window.points, converged, reason, iterations, rollouts, np.array(path),
     )  # fmt: skip
 

@@ -15,14 +15,18 @@ from cyclopts import App, CycloptsError
 
 from video2pde import __version__
 from video2pde.cli import recording, using
+from video2pde.cli import run as run_commands
 from video2pde.errors import InputError, Video2pdeError
 
 OVERVIEW = """Turn a recording of something that spreads into the equation that it follows.
 
-Look at a film, reduce it to a field, or make a film whose law is known:
+The whole way, from film to report:
 
     video2pde preview film.mp4
-    video2pde field film.mp4 --crop 450,0,1080,1080 --out prepared
+    video2pde run film.mp4 --crop 450,0,1080,1080 --out result
+
+A film whose law is known, to try it on:
+
     video2pde synth C --out known
 
 'video2pde COMMAND --help' explains a command and shows how it is used.
@@ -31,6 +35,7 @@ Exit status: 0 done, 1 a stage failed, 2 bad input or settings, 130 interrupted.
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 app = App(name="video2pde", help=OVERVIEW, help_format="plaintext", version=__version__)
+run_commands.register(app)
 app.command(recording.preview)
 app.command(recording.field)
 app.command(recording.synth)

@@ -47,10 +47,11 @@ def simulate(
     ensemble: Annotated[int, Parameter(help="Members of an ensemble over the bootstrap draws; 0: none.")] = 0,
     seed: Annotated[int, Parameter(help="Seed of the ensemble.")] = 0,
     out: Annotated[Path, Parameter(help="Result: .npy, .npz, .mp4, .gif or .png.")] = Path("simulated.npz"),
-    recording: RecordingOptions = DEFAULT_RECORDING,
     settings: SettingsOptions = DEFAULT_SETTINGS,
 ) -> None:
     """Simulate a law from a frame of its film, a picture or an array, for any time.
+
+    The drift goes on as on the film, and after its end as in its last tenth:
 
         video2pde simulate run/model.json --out forecast.mp4
         video2pde simulate run --frame -1 --duration 20 --out beyond.gif
@@ -70,7 +71,7 @@ def simulate(
     if out.suffix.lower() not in SUFFIXES:
         raise InputError(f"--out {out}: give a name that ends in {', '.join(SUFFIXES)}")
     law = SavedModel.load(model)
-    start = find_start(law, model, from_, frame, _given_settings(recording, settings))
+    start = find_start(law, model, from_, frame, _given_settings(settings))
     seconds = duration if duration is not None else float(np.ptp(law.times)) or 1.0
     rate = fps if fps is not None else 1.0 / law.frame_interval
     if not (seconds > 0 and rate > 0):
@@ -109,6 +110,8 @@ def export(
 ) -> None:
     """Write a law for use elsewhere.
 
+    Scripts take a first frame, a duration and a name for the result:
+
     video2pde export run/model.json --to latex
     video2pde export run --to python --out law.py && python law.py --duration 10
     video2pde export run --to pypde --out law_pypde.py
@@ -139,12 +142,14 @@ def analyse(
 ) -> None:
     """Say what can be proved about a law, with its numbers, and check it on a rollout of the law.
 
+    Of each statement the residual is told, and the order with which it falls as the grid is refined:
+
     video2pde analyse run/model.json
     video2pde analyse run --json | jq '.statements[] | {title, residual, holds}'
     """
     from video2pde.using.analysis import analyse_model
-    from video2pde.using.modelfile import find_field, SavedModel
-    from video2pde.using.starts import find_start
+    from video2pde.using.modelfile import SavedModel
+    from video2pde.using.starts import find_field, find_start
 
     law = SavedModel.load(model)
     first = None
@@ -194,11 +199,11 @@ def apply(
     )
 
 
-def _given_settings(recording: RecordingOptions, settings: SettingsOptions) -> Settings | None:
+def _given_settings(settings: SettingsOptions) -> Settings | None:
     """Load the settings where any were given; otherwise the film is read as the law's own was."""
-    if (recording, settings.preset, settings.settings, settings.set) == (DEFAULT_RECORDING, "default", None, ()):
+    if (settings.preset, settings.settings, settings.set) == ("default", None, ()):
         return None
-    return settings.load(recording)
+    return settings.load()
 
 
 def _tell(found: Analysis) -> str:

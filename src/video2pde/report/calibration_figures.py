@@ -84,7 +84,10 @@ def figure_convergence(calibration: Calibration, unit: str) -> Figure:
 
 
 def figure_intervals(
-    calibrations: Mapping[str, Calibration], refined: Mapping[str, Refinement], weak: Mapping[str, Mapping[str, float]], unit: str
+    calibrations: Mapping[str, Calibration],
+    refined: Mapping[str, Refinement],
+    weak: Mapping[str, Mapping[str, float]],
+    unit: str,
 ) -> Figure:
     """Draw, term by term, what the weak fit, the inverse PINN and the calibration say for every library."""
     terms = {term.name: term for calibration in calibrations.values() for term in calibration.terms}
@@ -95,7 +98,9 @@ def figure_intervals(
         for axes, (name, term) in zip(panels, terms.items(), strict=True):
             libraries = [library for library, c in calibrations.items() if name in c.estimates]
             for place, library in enumerate(libraries):
-                _draw_estimates(axes, place, library, name, calibrations[library], refined.get(library), weak.get(library, {}))
+                _draw_estimates(
+                    axes, place, library, name, calibrations[library], refined.get(library), weak.get(library, {})
+                )
             axes.set_yticks(range(len(libraries)), libraries)
             axes.set_ylim(len(libraries) - 0.5, -0.5)
             axes.set_xlabel(f"{style.term_label(name)}  ({coefficient_units(term, unit)})")
@@ -136,7 +141,9 @@ def figure_front_fits(validation: Validation, library: str) -> Figure:
             colour = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.RED)[index % 5]
             axes.plot(validation.times, metrics.radii_observed[:, index], color=colour, lw=3, alpha=0.3)
             for name, dashes in drawn:
-                axes.plot(validation.times, scores[name].full.radii_predicted[:, index], color=colour, ls=dashes, lw=1.1)
+                axes.plot(
+                    validation.times, scores[name].full.radii_predicted[:, index], color=colour, ls=dashes, lw=1.1
+                )
             axes.plot([], [], color=colour, lw=1.1, label=f"γ = {level:g}")
         axes.plot([], [], color=style.BLACK, lw=3, alpha=0.3, label="observed")
         for name, dashes in drawn:

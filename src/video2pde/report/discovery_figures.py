@@ -71,7 +71,7 @@ def draw_coefficient_paths(
 ) -> Figure:
     """Draw each coefficient against the threshold, as a multiple of its value at the smallest one."""
     with style.apply():
-        figure, panels = _panels(found, libraries, height=0.95)
+        figure, panels = _panels(found, libraries, height=0.95, share=True)
         for axes, diagnosis in panels:
             sweep = diagnosis.sweep
             for column, name in enumerate(diagnosis.names):
@@ -86,7 +86,7 @@ def draw_coefficient_paths(
             axes.axhline(0, color=style.GREY, linewidth=0.6)
             axes.set_yscale("symlog", linthresh=1)
             axes.set_title(diagnosis.library)
-            axes.legend(fontsize=6, title="term, coefficient at the left", title_fontsize=6, loc="best")
+            axes.legend(fontsize=6, title="term, coefficient at the left", title_fontsize=6, loc="lower left")
         figure.supxlabel(THRESHOLD_LABELS[threshold_on], fontsize=9)
         figure.supylabel("coefficient relative to its first value", fontsize=9)
         return figure
@@ -218,13 +218,13 @@ def _chosen(found: Identifiability, libraries: Sequence[str] | None) -> list[Lib
 
 
 def _panels(
-    found: Identifiability, libraries: Sequence[str] | None, height: float
+    found: Identifiability, libraries: Sequence[str] | None, height: float, share: bool = False
 ) -> tuple[Figure, list[tuple[Any, LibraryDiagnosis]]]:
     chosen = _chosen(found, libraries)
     columns = min(4, len(chosen))
     rows = -(-len(chosen) // columns)
     figure = Figure(figsize=(PANEL * columns, PANEL * height * rows))
-    grid = figure.subplots(rows, columns, squeeze=False)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
     for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
     return figure, list(zip(grid.flat, chosen, strict=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from video2pde.field import atomic_path
 from video2pde.recording import figures as recording_figures
@@ -22,7 +24,6 @@ PAGE = (
     "test-snapshots",
 )  # fmt: skip
 """Figures that the page shows as pictures; the others it draws itself."""
-PAGE_DPI = 85
 INDEX = "figures.txt"
 Drawing = tuple[str, Callable[[], Figure]]
 
@@ -43,24 +44,29 @@ def write_figures(run: Artefacts, folder: Path) -> dict[str, bytes]:
     folder.mkdir(parents=True, exist_ok=True)
     pictures: dict[str, bytes] = {}
     written: list[str] = []
+    # drawing makes and drops very many small objects; what was there before need not be searched each time
+    gc.freeze()
     for name, draw in collect_figures(run):
         with style.apply():
             figure = draw()
             for suffix in FORMATS:
                 with atomic_path(folder / f"{name}.{suffix}") as temporary:
                     figure.savefig(temporary, bbox_inches=None)
-                # laid out once is enough: the second format and the page's picture take it as it is
+                # laid out once is enough: the second format takes it as it is
                 figure.set_layout_engine("none")
-            if name in PAGE:
-                pictures[name] = _small_png(figure)
+        if name in PAGE:
+            pictures[name] = _small_png(folder / f"{name}.png")
         written.append(name)
+    gc.unfreeze()
     _forget_old(folder, written)
     return pictures
 
 
-def _small_png(figure: Figure) -> bytes:
+def _small_png(path: Path) -> bytes:
+    """Give a picture at half its size."""
     data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=PAGE_DPI, bbox_inches=None)
+    with Image.open(path) as picture:
+        picture.convert("RGB").reduce(2).save(data, "png", optimize=True)
     return data.getvalue()
 
 
@@ -119,12 +125,16 @@ def _of_refinement(run: Artefacts) -> Iterator[Drawing]:
     for name, refinement in run.refined.items():
         verdict = "converged" if refinement.converged else "not converged"
         title = f"{name}: {verdict}"
-        yield f"pinn-coefficients-{_file_name(name)}", partial(refinement_figures.figure_coefficients, refinement, title)
+        yield (
+            f"pinn-coefficients-{_file_name(name)}",
+            partial(refinement_figures.figure_coefficients, refinement, title),
+        )
         yield f"pinn-losses-{_file_name(name)}", partial(refinement_figures.figure_losses, refinement, title)
     if run.comparison is not None:
         metrics = {row.library: row.measured.full for row in run.comparison.rows}
-        yield "pinn-comparison", partial(
-            refinement_figures.figure_comparison, run.comparison.times, metrics, run.comparison.unit
+        yield (
+            "pinn-comparison",
+            partial(refinement_figures.figure_comparison, run.comparison.times, metrics, run.comparison.unit),
         )
 
 
@@ -138,8 +148,9 @@ def _of_calibration(run: Artefacts) -> Iterator[Drawing]:
     for name, calibration in run.calibrations.items():
         if calibration.bootstrap is not None and calibration.bootstrap.converged >= 3:
             yield f"bootstrap-{_file_name(name)}", partial(calibration_figures.figure_pairs, calibration, run.unit)
-            yield f"bootstrap-convergence-{_file_name(name)}", partial(
-                calibration_figures.figure_convergence, calibration, run.unit
+            yield (
+                f"bootstrap-convergence-{_file_name(name)}",
+                partial(calibration_figures.figure_convergence, calibration, run.unit),
             )
     final = run.final_validation
     names = set() if final is None else {row.library for row in final.rows}

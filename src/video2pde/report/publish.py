@@ -19,28 +19,32 @@ from video2pde.using.modelfile import SavedModel
 __all__ = ["Artefacts", "publish", "render_folder", "save_model"]
 
 
-def publish(folder: Path, artefacts: Artefacts, latex: bool = False) -> Path:
+def publish(folder: Path, artefacts: Artefacts, latex: bool = False, figures: bool = True) -> Path:
     """Write what a run leaves behind, each file whole or not at all; return the page.
 
     A finished run gets ``result.json`` and, where there is a law, ``model.json``; an unfinished one the tables,
-    figures and sections of the stages that it has.
+    figures and sections of the stages that it has. Figures take most of the time; without them the page lacks a few
+    pictures, and those of an earlier run stay.
     """
     model = save_model(artefacts) if artefacts.evaluation is not None else None
     if artefacts.evaluation is not None:
-        _write(folder / "result.json", json.dumps(artefacts.result.to_json(artefacts.timings), indent=2, ensure_ascii=False))
+        _write(
+            folder / "result.json",
+            json.dumps(artefacts.result.to_json(artefacts.timings), indent=2, ensure_ascii=False),
+        )
     if model is not None:
         model.save(folder / "model.json")
     else:
         (folder / "model.json").unlink(missing_ok=True)
     write_tables(collect_sheets(artefacts), folder / "tables", latex)
-    pictures = write_figures(artefacts, folder / "figures")
+    pictures = write_figures(artefacts, folder / "figures") if figures else {}
     return write_page(compose_page(Story(artefacts, pictures, _analyse(artefacts, model))), folder / "report.html")
 
 
-def render_folder(path: str | os.PathLike[str], latex: bool = False) -> Path:
+def render_folder(path: str | os.PathLike[str], latex: bool = False, figures: bool = True) -> Path:
     """Render a run's report again from its stored artefacts, finished or not; return the page."""
     folder = Path(path)
-    return publish(folder, load_artefacts(folder), latex)
+    return publish(folder, load_artefacts(folder), latex, figures)
 
 
 def save_model(run: Artefacts) -> SavedModel | None:

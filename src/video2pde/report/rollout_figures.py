@@ -90,8 +90,11 @@ def figure_snapshots(validation: Validation, score: Score | None = None) -> Figu
     limits = float(observed.min()), float(observed.max())
     finite = np.abs(difference[np.isfinite(difference)])
     spread = float(finite.max()) if finite.size and finite.max() > 0 else 1e-6
-    rows = (("observed", observed, style.SEQUENTIAL, limits), (f"predicted, {_label(chosen)}", predicted, style.SEQUENTIAL, limits),
-            ("difference", difference, style.DIVERGING, (-spread, spread)))  # fmt: skip
+    rows = (
+        ("observed", observed, style.SEQUENTIAL, limits),
+        (f"predicted, {_label(chosen)}", predicted, style.SEQUENTIAL, limits),
+        ("difference", difference, style.DIVERGING, (-spread, spread)),
+    )
     for line, (name, pictures, colors, (low, high)) in zip(panels, rows, strict=True):
         for axes, picture in zip(line, pictures, strict=True):
             image = axes.imshow(picture, cmap=colors, vmin=low, vmax=high, extent=(0, width, height, 0))

@@ -93,7 +93,9 @@ def to_csv(sheet: Sheet) -> str:
 def to_latex(sheet: Sheet) -> str:
     """Give the sheet as a LaTeX table for the booktabs package."""
     numeric = [_is_numeric(sheet, place) for place in range(len(sheet.entries))]
-    heads = [_tex(e.label + (f" ({'%' if e.percent else e.unit})" if e.percent or e.unit else "")) for e in sheet.entries]
+    heads = [
+        _tex(e.label + (f" ({'%' if e.percent else e.unit})" if e.percent or e.unit else "")) for e in sheet.entries
+    ]
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(sheet.caption)}}}", rf"\label{{tab:{sheet.name}}}"]
     lines += [rf"\begin{{tabular}}{{{''.join('r' if n else 'l' for n in numeric)}}}", r"\toprule"]
     lines += [" & ".join(heads) + r" \\", r"\midrule"]

@@ -88,6 +88,8 @@ _STYLE: Mapping[str, Any] = {
     "ytick.labelsize": 8,
     "pdf.fonttype": 42,
     "image.origin": "upper",
+    # cells as they are: a smoothed picture would show what the camera did not
+    "image.interpolation": "nearest",
 }
 
 

@@ -36,7 +36,11 @@ def collect_sheets(run: Artefacts) -> list[Sheet]:
     sheets: list[Sheet] = []
     if run.recording is not None and run.recording.checks is not None:
         checks = run.recording.checks
-        sheets += [list_preprocessing(checks), list_checks(checks, len(run.recording.field)), list_smoothing(checks.sweep)]
+        sheets += [
+            list_preprocessing(checks),
+            list_checks(checks, len(run.recording.field)),
+            list_smoothing(checks.sweep),
+        ]
     if run.discovery is not None:
         found = run.discovery.identifiability
         sheets += [list_conditioning(found), list_coefficients(found), list_stability(found)]
@@ -99,16 +103,28 @@ def list_checks(checks: Checks, frames: int) -> Sheet:
     touch = "never" if contact.since is None else f"from {contact.since:.3g} s, {contact.share:.0%} of the edge"
     rows = [
         ("saturated pixels", f"{saturated:.2%}", f"{SATURATED:.1%}", saturated <= SATURATED),
-        ("flicker, share of the signal", f"{checks.flicker.share:.2%}", f"{FLICKER:.1%}", checks.flicker.share <= FLICKER),
+        (
+            "flicker, share of the signal",
+            f"{checks.flicker.share:.2%}",
+            f"{FLICKER:.1%}",
+            checks.flicker.share <= FLICKER,
+        ),
         ("camera shake, cells (rms)", f"{checks.shake.rms:.2g}", f"{shake:.2g}", checks.shake.rms <= shake),
-        ("repeated frames", f"{checks.repeats.count}", f"{REPEATED * frames:.3g}", checks.repeats.count <= REPEATED * frames),
+        (
+            "repeated frames",
+            f"{checks.repeats.count}",
+            f"{REPEATED * frames:.3g}",
+            checks.repeats.count <= REPEATED * frames,
+        ),
         ("signal inside the crop", f"{checks.retention.signal:.1%}", "", None),
         ("signal touches the border", touch, "never", contact.since is None),
         ("resize keeps the mean, change", f"{checks.resize_mean_change:.2g}", "", None),
-    ]  # fmt: skip
+    ]
     entries = (Entry("check", "check"), Entry("value", "found"), Entry("limit", "limit"), Entry("passed", "verdict"))
     keys = [entry.key for entry in entries]
-    listed = [dict(zip(keys, (*r[:3], Check(r[3], "" if r[3] is not None else "for information")), strict=True)) for r in rows]
+    listed = [
+        dict(zip(keys, (*r[:3], Check(r[3], "" if r[3] is not None else "for information")), strict=True)) for r in rows
+    ]
     return fill("checks", "Checks on the recording.", entries, listed)
 
 
@@ -154,7 +170,9 @@ def list_modes(validation: Validation) -> Sheet:
     unit = validation.unit
     rows = []
     for row in validation.rows:
-        line: dict[str, Any] = {"library": row.library, "preferred": row.preferred, "verdict": row.best.verdict}
+        line: dict[str, Any] = {
+            "library": row.library, "preferred": row.preferred, "beats": _beats(row.best), "verdict": row.best.verdict,
+        }  # fmt: skip
         for mode, score in (("A", row.learned), ("B", row.measured)):
             line |= {f"{mode}_{key}": value for key, value in _errors(score).items()}
         rows.append(line)
@@ -162,7 +180,7 @@ def list_modes(validation: Validation) -> Sheet:
     entries += [Entry(f"{m}_rrmse", f"rRMSE {m}", percent=True, format=".3g") for m in "AB"]
     entries += [Entry(f"{m}_front_rmse", f"front {m}", unit, ".3g") for m in "AB"]
     entries += [Entry(f"{m}_centroid_rmse", f"centroid {m}", unit, ".3g") for m in "AB"]
-    entries += [Entry("preferred", "better"), Entry("verdict", "verdict")]
+    entries += [Entry("preferred", "better"), Entry("beats", "beats persistence"), Entry("verdict", "verdict")]
     caption = "Rollouts over the validation window with learned (A) and measured (B) drift; root-mean-square errors."
     return fill("validation", caption, entries, rows)
 
@@ -173,7 +191,7 @@ def list_scores(validation: Validation, name: str, modes: Sequence[str] = ("A", 
     rows = [
         {
             "name": s.name, "drift": {"A": "learned", "B": "measured", "baseline": "–"}[s.mode], **_errors(s),
-            "one_step_rrmse": s.one_step.rrmse, "skill": s.skill, "verdict": s.verdict,
+            "one_step_rrmse": s.one_step.rrmse, "skill": s.skill, "beats": _beats(s), "verdict": s.verdict,
         }
         for s in scores
     ]  # fmt: skip
@@ -182,10 +200,13 @@ def list_scores(validation: Validation, name: str, modes: Sequence[str] = ("A", 
         Entry("name", "model"), Entry("drift", "drift"), RRMSE,
         Entry("one_step_rrmse", "one step", percent=True, format=".3g"), Entry("skill", "skill"),
         Entry("front_mae", "front, mean", unit, ".3g"), Entry("front_rmse", "front, rms", unit, ".3g"),
-        Entry("centroid_rmse", "centroid, rms", unit, ".3g"), Entry("verdict", "verdict"),
+        Entry("centroid_rmse", "centroid, rms", unit, ".3g"), Entry("beats", "beats persistence"),
+        Entry("verdict", "verdict"),
     )  # fmt: skip
     window = f"{validation.times[0]:.4g} to {validation.times[-1]:.4g} s"
-    return fill(name, f"Models and baselines over {window}, best first; skill is 1 − MSE/MSE of persistence.", entries, rows)
+    return fill(
+        name, f"Models and baselines over {window}, best first; skill is 1 − MSE/MSE of persistence.", entries, rows
+    )
 
 
 def list_refined(refined: Mapping[str, Refinement], calibrations: Mapping[str, Calibration]) -> Sheet:
@@ -193,18 +214,27 @@ def list_refined(refined: Mapping[str, Refinement], calibrations: Mapping[str, C
     rows = []
     for library, refinement in refined.items():
         calibration = calibrations.get(library)
-        known = {} if calibration is None else {n: (e.low, e.high) for n, e in calibration.estimates.items() if e.low == e.low}
+        known = (
+            {}
+            if calibration is None
+            else {n: (e.low, e.high) for n, e in calibration.estimates.items() if e.low == e.low}
+        )
         agreement = {a.term: a for a in check_agreement(refinement, known)}
         for term, value in refinement.coefficients.items():
             rows.append(
                 {
-                    "library": library, "term": term, "weak": (refinement.start or {}).get(term), "refined": value,
+                    "library": library,
+                    "term": term,
+                    "weak": (refinement.start or {}).get(term),
+                    "refined": value,
                     "spread": (refinement.spread or {}).get(term),
                     "calibrated": None if calibration is None else estimate(calibration.estimates[term]),
-                    "inside": Check(agreement[term].inside, "yes" if agreement[term].inside else "no") if term in agreement else None,
+                    "inside": Check(agreement[term].inside, "yes" if agreement[term].inside else "no")
+                    if term in agreement
+                    else None,
                     "converged": refinement.converged,
                 }
-            )  # fmt: skip
+            )
     entries = (
         LIBRARY, TERM, Entry("weak", "weak fit"), Entry("refined", "inverse PINN"),
         Entry("spread", "over seeds ±", format=".2g"), Entry("calibrated", "calibrated"),
@@ -222,7 +252,9 @@ def list_direct(comparison: Validation) -> Sheet:
         Entry("front_rmse", "front, rms", unit, ".3g"), Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
         Entry("skill", "skill"),
     )  # fmt: skip
-    return fill("pinn-validation", "Weak and refined coefficients on the validation window, measured drift.", entries, rows)
+    return fill(
+        "pinn-validation", "Weak and refined coefficients on the validation window, measured drift.", entries, rows
+    )
 
 
 def list_calibrated(calibrations: Mapping[str, Calibration], validation: Validation | None) -> Sheet:
@@ -306,12 +338,20 @@ def list_selection(selection: Selection) -> Sheet:
             line[f"{key}_passed"] = Check(criterion.passed)
         rows.append(line)
     entries = (
-        LIBRARY, Entry("terms", "terms"), RRMSE, Entry("rrmse_passed", "error"),
-        Entry("front", "front rms", format=".3g"), Entry("front_passed", "front"),
-        Entry("centroid", "centroid rms", format=".3g"), Entry("centroid_passed", "centroid"),
-        Entry("sign", "Laplacian", format=".3g"), Entry("sign_passed", "sign"),
-        Entry("skill", "skill", format=".3f"), Entry("beats_persistence", "beats persistence"), Entry("chosen", "chosen"),
-    )  # fmt: skip
+        LIBRARY,
+        Entry("terms", "terms"),
+        RRMSE,
+        Entry("rrmse_passed", "error"),
+        Entry("front", "front rms", format=".3g"),
+        Entry("front_passed", "front"),
+        Entry("centroid", "centroid rms", format=".3g"),
+        Entry("centroid_passed", "centroid"),
+        Entry("sign", "Laplacian", format=".3g"),
+        Entry("sign_passed", "sign"),
+        Entry("skill", "skill", format=".3f"),
+        Entry("beats_persistence", "beats persistence"),
+        Entry("chosen", "chosen"),
+    )
     return fill("selection", "The four criteria on the validation window.", entries, rows)
 
 
@@ -319,6 +359,12 @@ def estimate(found: Est) -> Estimate | float:
     """Give an estimate as a cell: with its interval where there is one."""
     known = found.low == found.low and found.high == found.high
     return Estimate(found.value, found.low, found.high) if known else found.value
+
+
+def _beats(score: Score) -> Check:
+    if score.model is None:
+        return Check(None, "the reference")
+    return Check(score.beats_persistence, "failed" if score.failure else "yes" if score.beats_persistence else "no")
 
 
 def _errors(score: Score) -> dict[str, float]:

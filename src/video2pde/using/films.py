@@ -108,7 +108,7 @@ def _write_strip(path: Path, times: NDArray[np.float64], values: Frames, ensembl
     if ensemble is not None:
         rows.append(("width of the band", (ensemble.high - ensemble.low)[shown], "magma"))
     with style.apply():
-        figure = Figure(figsize=(1.75 * len(shown) + 0.8, 1.9 * len(rows)))
+        figure = Figure(figsize=(1.75 * len(shown) + 0.8, 1.55 * len(rows) + 0.3))
         FigureCanvasAgg(figure)
         axes = figure.subplots(len(rows), len(shown), squeeze=False)
         for line, (label, frames, colours) in zip(axes, rows, strict=True):

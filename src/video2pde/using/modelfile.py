@@ -20,7 +20,6 @@ from pydantic import Field as Limit
 from pydantic import model_validator, ValidationError
 
 import video2pde
-from video2pde import field as fields
 from video2pde.errors import InputError
 from video2pde.field import atomic_write, Grid, Windows
 from video2pde.rollout.model import Model
@@ -34,6 +33,8 @@ from video2pde.using.schema import Entry, first_fault, Number, Origin, SavedDrif
 SCHEMA: Literal["video2pde-model"] = "video2pde-model"
 VERSION = 1
 MAX_BYTES = 64_000_000
+ROWS = ("terms", "draws")
+"""Lists that the file holds one entry to a line, for people to read."""
 TAIL = 0.1
 """Share of the film at its end whose mean drift continues after it."""
 
@@ -151,7 +152,12 @@ class SavedModel(Entry):
 
     def to_json(self) -> str:
         """Write the model as JSON text that ``load`` reads back to an equal model."""
-        return json.dumps(self.model_dump(by_alias=True), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        lines = []
+        for key, value in self.model_dump(by_alias=True).items():
+            rows = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in value] if key in ROWS else None
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False) if not rows else _stack(rows)
+            lines.append(f" {json.dumps(key)}: {text}")
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedModel:
@@ -284,25 +290,6 @@ class SavedModel(Entry):
         return _validate(values, "the model")
 
 
-def find_field(model_path: str | os.PathLike[str]) -> Path | None:
-    """Find the film's field in the run folder beside a model file: ``field.npz`` there or in its ``stages``."""
-    folder = Path(model_path) if Path(model_path).is_dir() else Path(model_path).parent
-    for candidate in (folder / "field.npz", folder / "stages" / "field.npz"):
-        if candidate.is_file():
-            return candidate
-    for candidate in sorted((folder / "stages").glob("**/*field*.npz")):
-        return candidate
-    return None
-
-
-def load_field(path: Path, grid: Grid) -> fields.Field:
-    """Load a saved field and check that the law's grid is its own."""
-    loaded = fields.Field.load(path)
-    if loaded.grid.shape != grid.shape:
-        raise InputError(f"{path} has a grid of {loaded.grid.shape}, the model one of {grid.shape}")
-    return loaded
-
-
 def _validate(values: dict[str, Any], origin: str) -> SavedModel:
     try:
         # through JSON, whose lists are what a strict tuple accepts
@@ -315,6 +302,11 @@ def _validate(values: dict[str, Any], origin: str) -> SavedModel:
     except InputError as error:
         raise InputError(f"{origin} is not a valid model: {error}") from None
     return model
+
+
+def _stack(rows: list[str]) -> str:
+    """Write a JSON list with one entry on each line."""
+    return "[\n  " + ",\n  ".join(rows) + "\n ]"
 
 
 def _refuse_constant(name: str) -> float:

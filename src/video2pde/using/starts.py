@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
 from video2pde.settings import RecordingSettings, Settings
-from video2pde.using.modelfile import find_field, load_field, SavedModel
+from video2pde.using.modelfile import SavedModel
 
 MOST_VALUES = 2**28
+STAGE = "recording.npz"
+"""How the file of the stage that read the film ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ def find_start(
     if not source.exists():
         raise InputError(f"no such file to start from: {source}")
     if suffix == ".npy":
-        return _take_array(model, source, number)
+        return _take_array(model, source, frame)
     if suffix == ".npz":
         return _take_frame(load_field(source, model.grid), number, str(source))
     if suffix in PICTURE_SUFFIXES and source.is_file() and suffix not in (".tif", ".tiff"):
@@ -61,10 +63,26 @@ def find_start(
     return _take_frame(_read_film(model, source, settings), number, str(source))
 
 
-def find_frames(model: SavedModel, model_path: Path) -> Field | None:
-    """Load the field in the run folder beside a model file, if there is one."""
-    beside = find_field(model_path)
-    return None if beside is None else load_field(beside, model.grid)
+def find_field(model_path: Path) -> Path | None:
+    """Find the film's field in the run folder of a model file: a saved field, or the recording's stage."""
+    folder = model_path if model_path.is_dir() else model_path.parent
+    stages = sorted((folder / "stages").glob(f"*{STAGE}"))
+    return next((path for path in (folder / "field.npz", *stages) if path.is_file()), None)
+
+
+def load_field(path: Path, grid: Grid) -> Field:
+    """Load a saved field, or the one in a recording's stage, and check that it is on the law's grid."""
+    if path.parent.name == "stages" and path.name.endswith(STAGE):
+        from video2pde.runs.archive import load_artefact
+
+        loaded = getattr(load_artefact(path), "field", None)
+        if not isinstance(loaded, Field):
+            raise InputError(f"{path} holds no field; give a first frame with --from")
+    else:
+        loaded = Field.load(path)
+    if loaded.grid.shape != grid.shape:
+        raise InputError(f"{path} has a grid of {loaded.grid.shape}, the model one of {grid.shape}")
+    return loaded
 
 
 def _take_own(model: SavedModel, model_path: Path, number: int, settings: Settings | None) -> Start:
@@ -95,14 +113,17 @@ def _take_frame(field: Field, number: int, origin: str) -> Start:
     return Start(field.values[index].astype(float), float(field.times[index]), f"frame {index} of {origin}")
 
 
-def _take_array(model: SavedModel, source: Path, number: int) -> Start:
+def _take_array(model: SavedModel, source: Path, frame: int | None) -> Start:
     try:
         values = np.load(source, allow_pickle=False, mmap_mode="r")
     except (OSError, ValueError) as error:
         raise InputError(f"{source} cannot be read as an array ({str(error).splitlines()[0]})") from None
     if values.dtype.kind not in "fiub" or values.size > MOST_VALUES:
         raise InputError(f"{source} holds {values.size} values of type {values.dtype}; real numbers are needed")
+    if values.ndim == 2 and frame is not None:
+        raise InputError(f"{source} is one frame: leave --frame out")
     if values.ndim == 3:
+        number = 0 if frame is None else frame
         if not -len(values) <= number < len(values):
             raise InputError(f"{source} has {len(values)} frames, there is no frame {number}")
         values = values[number]

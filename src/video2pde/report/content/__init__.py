@@ -13,7 +13,7 @@ from video2pde.report.content.structure import tell_conditioning, tell_stability
 from video2pde.report.content.words import Story
 from video2pde.report.document import Code, Page
 
-__all__ = ["compose_page", "Story"]
+__all__ = ["Story", "compose_page"]
 
 SECTIONS = (
     tell_preprocessing, tell_smoothing, tell_drift, tell_conditioning, tell_sweep, tell_stability, tell_validation,

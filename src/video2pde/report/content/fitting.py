@@ -18,7 +18,9 @@ from video2pde.report.document import (
     Details,
     histogram,
     Item,
+    Level,
     Marker,
+    Note,
     Pairs,
     Quantity,
     Section,
@@ -38,11 +40,24 @@ def tell_refinement(story: Story) -> Section | None:
     if "refinement" not in run.stages:
         return None
     if not run.refined:
-        why = "switched off in the settings" if not run.settings.refinement.enabled else "there was no contender to refine"
+        why = (
+            "switched off in the settings"
+            if not run.settings.refinement.enabled
+            else "there was no contender to refine"
+        )
         return Section("refinement", "Inverse PINN", f"No refinement was made: {why}.")
     items: list[Item] = [story.table(tables.list_refined(run.refined, run.calibrations))]
     for name, refinement in run.refined.items():
-        items.append(Tiles((*_coefficient_histories(story, name, refinement), _losses(name, refinement))))
+        charts = (*_coefficient_histories(story, name, refinement), _losses(name, refinement))
+        items.append(Tiles(charts, min(3, len(charts))))
+        level: Level = "good" if refinement.converged else "warning"
+        items.append(
+            Note(
+                story.prose(f"{name}: {refinement.reason}."),
+                level,
+                "Converged" if refinement.converged else "Not converged",
+            )
+        )
     if run.comparison is not None:
         items.append(story.table(tables.list_direct(run.comparison)))
         items += draw_over_time(run.comparison, [row.measured for row in run.comparison.rows])
@@ -52,16 +67,23 @@ def tell_refinement(story: Story) -> Section | None:
 def _refinement_sentence(story: Story) -> str:
     parts = []
     for name, refinement in story.run.refined.items():
-        state = "converged" if refinement.converged else f"did not converge ({refinement.reason})"
+        state = "converged" if refinement.converged else "did not converge"
         moves = listed(
-            f"{story.term(t)} from {number((refinement.start or {}).get(t))} to {number(v)}" for t, v in refinement.coefficients.items()
+            f"{story.term(t)} from {number((refinement.start or {}).get(t))} to {number(v)}"
+            for t, v in refinement.coefficients.items()
         )
         calibration = story.run.calibrations.get(name)
         agree = ""
         if calibration is not None:
             known = {n: (e.low, e.high) for n, e in calibration.estimates.items() if np.isfinite(e.low)}
             inside = [a.inside for a in check_agreement(refinement, known)]
-            agree = "" if not inside else ", inside the calibrated intervals" if all(inside) else ", outside the calibrated intervals"
+            agree = (
+                ""
+                if not inside
+                else ", inside the calibrated intervals"
+                if all(inside)
+                else ", outside the calibrated intervals"
+            )
         parts.append(f"{name} {state}: {moves}{agree}")
     return "; ".join(parts) + "."
 
@@ -78,16 +100,20 @@ def _coefficient_histories(story: Story, name: str, refinement: Refinement) -> l
             )
             for run in refinement.runs
         )  # fmt: skip
-        markers = [Marker("refined", refinement.coefficients[term], "y", "ink")]
+        final = refinement.coefficients[term]
+        markers = [Marker("refined", final, "y", "ink")]
         if refinement.start is not None:
             markers.append(Marker("weak fit", refinement.start[term], "y", "grey"))
         charts.append(
             Chart(
-                f"{name}: coefficient of {story.term(term)}", Axis("joint step"), Axis("coefficient", unit), series,
-                f"The coefficient of {story.term(term)} over the joint training, ending at {refinement.coefficients[term]:.4g}.",
+                f"{name}: coefficient of {story.term(term)}",
+                Axis("joint step"),
+                Axis("coefficient", unit),
+                series,
+                f"The coefficient of {story.term(term)} over the joint training; at its end {number(final)}.",
                 markers=tuple(markers),
             )
-        )  # fmt: skip
+        )
     return charts
 
 
@@ -100,8 +126,14 @@ def _losses(name: str, refinement: Refinement) -> Chart:
         Series("data error", *thin(steps, data, MOST_STEPS), colour="blue"),
         Series("residual of the law", *thin(first + history.steps, history.residual, MOST_STEPS), colour="red"),
         Series("data, held-out points", first + history.checked, history.held_out_data, style="scatter", colour="sky"),
-        Series("residual, held-out points", first + history.checked, history.held_out_residual, style="scatter", colour="orange"),
-    )  # fmt: skip
+        Series(
+            "residual, held-out points",
+            first + history.checked,
+            history.held_out_residual,
+            style="scatter",
+            colour="orange",
+        ),
+    )
     markers = (Marker("the law joins", first, "x", "grey"),) if first else ()
     return Chart(
         f"{name}: training", Axis("step"), Axis("relative error", log=True), series,
@@ -118,7 +150,12 @@ def tell_calibration(story: Story) -> Section | None:
     if not run.calibrations:
         return Section("calibration", "Calibration and bootstrap", "Nothing was calibrated: no library went on.")
     chosen = run.chosen or next(iter(run.calibrations.values()))
-    items: list[Item] = [story.table(tables.list_calibrated(run.calibrations, run.final_validation))]
+    sheet = tables.list_calibrated(run.calibrations, run.final_validation)
+    items: list[Item] = [
+        story.table(
+            sheet.only("library", "term", "estimate", "bias", "std", "replicates", "converged", "same_place", "rrmse")
+        )
+    ]
     items += _by_stage(story, chosen)
     items += _bootstrap(story, chosen)
     for name, calibration in run.calibrations.items():
@@ -136,10 +173,10 @@ def _calibration_sentence(story: Story, chosen: Calibration) -> str:
     )  # fmt: skip
     starts = f"all {len(chosen.attempts)} starts ended there" if chosen.same_place else "not all starts ended there"
     boot = chosen.bootstrap
-    spread = (
-        "no bootstrap was made" if boot is None
-        else f"{boot.converged} of {boot.requested} bootstrap replicates in blocks of {count(boot.block_length, 'frame')} converged"
-    )  # fmt: skip
+    spread = "no bootstrap was made"
+    if boot is not None:
+        blocks = count(boot.block_length, "frame")
+        spread = f"{boot.converged} of {boot.requested} bootstrap replicates in blocks of {blocks} converged"
     return f"Fitted to the whole training window, {chosen.library} has {values}; {starts}, and {spread}."
 
 
@@ -166,13 +203,24 @@ def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
         labels, values, low, high = zip(*steps, strict=True)
         charts.append(
             Chart(
-                f"{story.term(name)}, stage by stage", Axis("stage", categories=tuple(labels)),
+                f"{story.term(name)}, stage by stage",
+                Axis("stage", categories=tuple(labels)),
                 Axis("coefficient", coefficient_units(term, story.unit)),
-                (Series(story.term(name), range(len(labels)), values, style="scatter", low=low, high=high, colour=term_colour(name)),),
-                f"The coefficient of {story.term(name)} as each stage found it, with 95 % intervals where there are any.",
+                (
+                    Series(
+                        story.term(name),
+                        range(len(labels)),
+                        values,
+                        style="scatter",
+                        low=low,
+                        high=high,
+                        colour=term_colour(name),
+                    ),
+                ),
+                f"The coefficient of {story.term(name)} as each stage found it, with its 95 % interval.",
                 "Bars: 95 % intervals; for the inverse PINN the spread over seeds; none where a stage gives none.",
             )
-        )  # fmt: skip
+        )
     return (Tiles(tuple(charts)),)
 
 
@@ -196,7 +244,9 @@ def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
     return pairs, Tiles(_convergence(boot, names, units, calibration)), *_histograms(boot, names, units, calibration)
 
 
-def _convergence(boot: Bootstrap, names: Sequence[str], units: Sequence[str], calibration: Calibration) -> tuple[Chart, ...]:
+def _convergence(
+    boot: Bootstrap, names: Sequence[str], units: Sequence[str], calibration: Calibration
+) -> tuple[Chart, ...]:
     counts, middle, low, high = running_intervals(boot.draws)
     return tuple(
         Chart(
@@ -209,7 +259,9 @@ def _convergence(boot: Bootstrap, names: Sequence[str], units: Sequence[str], ca
     )  # fmt: skip
 
 
-def _histograms(boot: Bootstrap, names: Sequence[str], units: Sequence[str], calibration: Calibration) -> tuple[Item, ...]:
+def _histograms(
+    boot: Bootstrap, names: Sequence[str], units: Sequence[str], calibration: Calibration
+) -> tuple[Item, ...]:
     charts = tuple(
         Chart(
             f"Replicates of {names[k]}", Axis("coefficient", units[k]), Axis("replicates"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,8 @@ def compose_head(story: Story, player: bool = True) -> Head:
     film = _player(story) if player else None
     if run.selection is None:
         done = listed(run.timings) or "none"
-        summary = f"Finished so far: {done}. What is there is shown below; 'video2pde run' goes on from there."
-        return Head("This run is not finished", "info", summary, player=film, notes=_notes(story))
+        so_far = f"Finished so far: {done}. What is there is shown below; 'video2pde run' goes on from there."
+        return Head("This run is not finished", "info", so_far, player=film, notes=_notes(story))
     verdict, level = VERDICTS[run.selection.verdict]
     summary = _summary(story, run.selection)
     if run.evaluation is None:
@@ -73,7 +74,7 @@ def film_name(story: Story) -> str:
 
 
 def _summary(story: Story, selection: Selection) -> Text:
-    reason = selection.reason[:1].upper() + selection.reason[1:]
+    reason = story.prose(selection.reason[:1].upper() + selection.reason[1:])
     score, run = story.run.test_score, story.run
     parts: list[str] = [reason.rstrip(".") + "."]
     if run.evaluation is None:
@@ -94,7 +95,9 @@ def _held_out(score: Score, test: Validation) -> str:
     error, other = score.full.rrmse, best.full.rrmse
     text = f"On the held-out test frames, read once after the choice was frozen, its error is {percent(error)}"
     if error < other:
-        return f"{text}, {other / error:.3g} times smaller than that of the best baseline ({best.name}, {percent(other)})."
+        return (
+            f"{text}, {other / error:.3g} times smaller than that of the best baseline ({best.name}, {percent(other)})."
+        )
     return f"{text}; the baseline “{best.name}” does better there with {percent(other)}, so do not rely on the law."
 
 
@@ -121,7 +124,11 @@ def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
 
 def _caption(story: Story) -> str:
     viscosity = story.run.settings.rollout.viscosity
-    extra = f" Rollouts add a numerical diffusion of {viscosity:g}, which the Laplacian's coefficient lacks." if viscosity else ""
+    extra = (
+        f" Rollouts add a numerical diffusion of {viscosity:g}, which the Laplacian's coefficient lacks."
+        if viscosity
+        else ""
+    )
     return f"Lengths in {story.unit}, times in seconds; v(t) is the measured drift.{extra}"
 
 
@@ -138,9 +145,13 @@ def _headlines(story: Story) -> tuple[Headline, ...]:
     if score is not None:
         found = [
             Headline("Error on the test window", percent(score.full.rrmse), "relative root mean square, held out"),
-            Headline("Skill over persistence", number(score.skill, digits=4), "1 is perfect, 0 no better than nothing changes"),
-            Headline("Front position", number(score.full.front_rmse, story.unit, 3), "root mean square, all levels"),
-        ]  # fmt: skip
+            Headline(
+                "Skill over persistence",
+                number(score.skill, digits=4),
+                "1 is perfect, 0 no better than nothing changes",
+            ),
+            Headline("Front error", number(score.full.front_rmse, digits=3), f"{story.unit}, rms over all levels"),
+        ]
     if run.chosen is not None and run.discovery is not None:
         found.append(_selected(run.chosen, story))
     if film is not None:
@@ -153,7 +164,9 @@ def _selected(chosen: Calibration, story: Story) -> Headline:
     assert story.run.discovery is not None
     stability = story.run.discovery.identifiability.libraries[chosen.library].stability
     least = min(stability.frequency[term.name] for term in chosen.terms)
-    return Headline("Terms selected in", f"{round(least * stability.runs)} of {stability.runs}", "random samples, at least")
+    return Headline(
+        "Terms selected in", f"{round(least * stability.runs)} of {stability.runs}", "random samples, at least"
+    )
 
 
 def _comparisons(story: Story, test: Validation) -> tuple[Comparison, ...]:
@@ -163,10 +176,9 @@ def _comparisons(story: Story, test: Validation) -> tuple[Comparison, ...]:
     if not usable:
         return ()
     unit = story.unit
-    kinds = (
+    kinds: tuple[tuple[str, str, Callable[[Score], float]], ...] = (
         ("Relative error on the test window", "%", lambda s: 100.0 * s.full.rrmse),
         ("Front error on the test window", unit, lambda s: s.full.front_rmse),
-        ("Centroid error on the test window", unit, lambda s: s.full.centroid_rmse),
     )
     comparisons = []
     for label, measure, value in kinds:
@@ -202,5 +214,9 @@ def _notes(story: Story) -> tuple[Note, ...]:
         return ()
     if len(story.run.warnings) == 1:
         return (Note(story.run.warnings[0], "warning"),)
-    text = (f"{len(story.run.warnings)} warnings, the first: {story.run.warnings[0]}. See ", Link("all of them", "warnings"), ".")
+    text = (
+        f"{len(story.run.warnings)} warnings, the first: {story.run.warnings[0]}. See ",
+        Link("all of them", "warnings"),
+        ".",
+    )
     return (Note(text, "warning"),)

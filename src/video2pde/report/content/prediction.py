@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from video2pde.report import tables
-from video2pde.report.content.words import baseline_colour, finite, library_colour, listed, number, percent, Story
-from video2pde.report.document import Axis, Chart, Details, Item, Marker, Section, Series, Tiles
+from video2pde.report.content.words import (
+    baseline_colour,
+    finite,
+    is_variant,
+    library_colour,
+    listed,
+    number,
+    percent,
+    Story,
+)
+from video2pde.report.document import Axis, Chart, Details, Item, Marker, Note, Section, Series, Tiles
 from video2pde.report.plots import Colour
+from video2pde.report.sheets import Sheet
+from video2pde.rollout.metrics import Metrics
 from video2pde.rollout.validate import Score, Validation
 
 _LEVELS: tuple[Colour, ...] = ("blue", "orange", "green", "purple", "red", "sky", "olive", "ink")
@@ -22,13 +34,27 @@ def tell_validation(story: Story) -> Section | None:
         return None
     best = validation.best
     shown = None if best is None else best.best
-    items: list[Item] = [draw_modes(validation), story.table(tables.list_modes(validation)), *draw_over_time(validation)]
+    modes = tables.list_modes(validation)
+    items: list[Item] = [draw_modes(validation), story.table(modes.only(*_without_verdict(modes)))]
+    items += [*_failures(validation), *draw_over_time(validation)]
     if shown is not None:
-        items += story.picture("validation-snapshots", f"Observed, predicted by {shown.name} and difference at four times.")
+        items += story.picture(
+            "validation-snapshots", f"Observed, predicted by {shown.name} and difference at four times."
+        )
         items.append(Details(f"Front radii of {shown.name}", (draw_fronts(validation, shown),)))
     scores = story.table(tables.list_scores(validation, "validation-scores"))
     items.append(Details("All scores, one-step predictions included", (scores,)))
     return Section("validation", "Validation under both drift modes", _validation_sentence(validation), tuple(items))
+
+
+def _without_verdict(sheet: Sheet) -> list[str]:
+    return [entry.key for entry in sheet.entries if entry.key != "verdict"]
+
+
+def _failures(validation: Validation) -> tuple[Item, ...]:
+    """Say why rollouts failed."""
+    reasons = [f"{row.library}: {row.measured.failure}" for row in validation.rows if row.measured.failure]
+    return (Note(f"Rollouts that failed: {'; '.join(reasons)}."),) if reasons else ()
 
 
 def _validation_sentence(validation: Validation) -> str:
@@ -37,10 +63,10 @@ def _validation_sentence(validation: Validation) -> str:
         return "No library had a law to roll out."
     beaten = sum(row.best.beats_persistence for row in validation.rows)
     failed = [row.library for row in validation.rows if row.best.failure]
+    mode, other = ("learned", best.measured) if best.preferred == "A" else ("measured", best.learned)
     text = (
-        f"Rolled out over {len(validation.times)} frames it was not fitted to, {best.library} does best with an error of "
-        f"{percent(best.best.full.rrmse)} ({'learned' if best.preferred == 'A' else 'measured'} drift; the other mode "
-        f"{percent((best.measured if best.preferred == 'A' else best.learned).full.rrmse)}), against "
+        f"Rolled out over {len(validation.times)} frames it was not fitted to, {best.library} does best with an error "
+        f"of {percent(best.best.full.rrmse)} ({mode} drift; the other mode {percent(other.full.rrmse)}), against "
         f"{percent(persistence.full.rrmse)} if nothing changed; {beaten} of {len(validation.rows)} libraries beat that"
     )
     return text + (f", and {listed(failed)} could not be run to the end." if failed else ".")
@@ -54,19 +80,29 @@ def draw_modes(validation: Validation) -> Chart:
         ("B: measured drift", "blue", [row.measured for row in rows]),
     )
     series = tuple(
-        Series(label, range(len(rows)), [np.nan if s.failure else 100 * s.full.rrmse for s in scores], style="bars", colour=colour)
+        Series(
+            label,
+            range(len(rows)),
+            [np.nan if s.failure else 100 * s.full.rrmse for s in scores],
+            style="bars",
+            colour=colour,
+        )
         for label, colour, scores in modes
-    )  # fmt: skip
+    )
     markers = tuple(
         Marker(s.name, 100 * s.full.rrmse, "y", baseline_colour(i))
         for i, s in enumerate(validation.baselines)
         if not s.failure
     )
     return Chart(
-        "Rollout error", Axis("library", categories=tuple(r.library for r in rows)), Axis("rRMSE", "%", log=True), series,
+        "Rollout error",
+        Axis("library", categories=tuple(r.library for r in rows)),
+        Axis("rRMSE", "%", log=True),
+        series,
         "Relative error of every library under learned and measured drift; lines: the baselines.",
-        "Lines: the baselines. No bar: the rollout failed.", markers=markers,
-    )  # fmt: skip
+        "Lines: the baselines. No bar: the rollout failed.",
+        markers=markers,
+    )
 
 
 def draw_over_time(validation: Validation, scores: Sequence[Score] | None = None) -> tuple[Item, ...]:
@@ -74,7 +110,7 @@ def draw_over_time(validation: Validation, scores: Sequence[Score] | None = None
     wanted = list(scores) if scores is not None else [row.best for row in validation.rows]
     ranked = sorted(wanted, key=lambda s: s.full.rrmse)
     unit = validation.unit
-    kinds = (
+    kinds: tuple[tuple[str, str, str, Callable[[Metrics], Any]], ...] = (
         ("Relative error over time", "rRMSE", "%", lambda m: 100 * m.rrmse_over_time),
         ("Centroid error over time", "distance", unit, lambda m: m.centroid_error),
         ("Front error over time", "mean over the levels", unit, lambda m: np.abs(m.front_error).mean(axis=1)),
@@ -82,15 +118,27 @@ def draw_over_time(validation: Validation, scores: Sequence[Score] | None = None
     charts = []
     for title, label, measure, values in kinds:
         series = [
-            Series(s.name, validation.times, finite(values(s.full)), colour=library_colour(s.name)) for s in ranked
+            Series(
+                s.name,
+                validation.times,
+                finite(values(s.full)),
+                colour=library_colour(s.name),
+                dashed=is_variant(s.name),
+            )
+            for s in ranked
         ]
         series += [
             Series(s.name, validation.times, finite(values(s.full)), colour=baseline_colour(i), dashed=True)
             for i, s in enumerate(validation.baselines)
         ]
         charts.append(
-            Chart(title, Axis("time", "s"), Axis(label, measure, log=True), tuple(series),
-                  f"{title} of every model and baseline; a line that ends is a rollout that failed.")  # fmt: skip
+            Chart(
+                title,
+                Axis("time", "s"),
+                Axis(label, measure, log=True),
+                tuple(series),
+                f"{title} of every model and baseline; a line that ends is a rollout that failed.",
+            )
         )
     return charts[0], Tiles((charts[1], charts[2]))
 
@@ -101,9 +149,15 @@ def draw_fronts(validation: Validation, score: Score) -> Chart:
     for index, level in enumerate(score.full.levels):
         colour = _LEVELS[index % len(_LEVELS)]
         series += [
-            Series(f"γ = {level:g}, observed", validation.times, score.full.radii_observed[:, index], colour=colour, dashed=True),
+            Series(
+                f"γ = {level:g}, observed",
+                validation.times,
+                score.full.radii_observed[:, index],
+                colour=colour,
+                dashed=True,
+            ),
             Series(f"γ = {level:g}", validation.times, finite(score.full.radii_predicted[:, index]), colour=colour),
-        ]  # fmt: skip
+        ]
     return Chart(
         f"Front radii, {score.name}", Axis("time", "s"), Axis("radius", validation.unit), tuple(series),
         f"Equivalent radii of the fronts at {len(score.full.levels)} levels, observed (dashed) and predicted.",
@@ -117,10 +171,13 @@ def tell_test(story: Story) -> Section | None:
     if run.evaluation is None:
         return None
     test, score = run.evaluation.scores, run.test_score
-    items: list[Item] = [story.table(tables.list_scores(test, "test", ("B", "baseline")))]
+    listing = tables.list_scores(test, "test", ("B", "baseline"))
+    items: list[Item] = [story.table(listing.only(*_without_verdict(listing))), *_failures(test)]
     items += draw_over_time(test, [row.measured for row in test.rows])
     if score is not None:
-        items += story.picture("test-snapshots", f"Observed, predicted by {score.name} and difference at four times of the test window.")
+        items += story.picture(
+            "test-snapshots", f"Observed, predicted by {score.name} and difference at four times of the test window."
+        )
         items.append(draw_fronts(test, score))
     return Section("test", "The test window", _test_sentence(test, score), tuple(items))
 
@@ -129,9 +186,11 @@ def _test_sentence(test: Validation, score: Score | None) -> str:
     frames = f"{len(test.times)} frames from {number(float(test.times[0]))} s to {number(float(test.times[-1]))} s"
     if score is None:
         best = min(test.baselines, key=lambda s: s.full.rrmse)
-        return f"No law was left to predict the {frames}; the best baseline there is “{best.name}” with {percent(best.full.rrmse)}."
+        rest = f"the best baseline there is “{best.name}” with {percent(best.full.rrmse)}"
+        return f"No law was left to predict the {frames}; {rest}."
     if score.failure:
         return f"The law's rollout over the {frames} failed: {score.failure}."
     better = [s.name for s in test.baselines if s.full.rrmse < score.full.rrmse]
-    text = f"Over the {frames}, read once, {score.name} is wrong by {percent(score.full.rrmse)} (skill {number(score.skill)})"
+    error = f"{percent(score.full.rrmse)} (skill {number(score.skill)})"
+    text = f"Over the {frames}, read once, {score.name} is wrong by {error}"
     return f"{text}; better there: {listed(better)}." if better else f"{text}, less than every baseline."

@@ -22,7 +22,11 @@ def tell_settings(story: Story) -> Section:
         (Code(key), used[key], plain.get(key, "–") if key in changed else "") for key in (*changed, *rest)
     )
     columns = (Column("setting"), Column("value"), Column("default, where it differs"))
-    what = "All settings have their default" if not changed else f"{count(len(changed), 'setting differs', 'settings differ').capitalize()} from the default"
+    what = (
+        "All settings have their default"
+        if not changed
+        else f"{count(len(changed), 'setting differs', 'settings differ').capitalize()} from the default"
+    )
     sentence = (f"{what}; all are in ", Code("settings.toml"), ".")
     return Section("settings", "Settings", sentence, (Table(columns, rows),), collapsed=True)
 
@@ -40,7 +44,11 @@ def _show(value: object) -> str:
         return ", ".join(map(_show, value)) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{key} = {_show(item)}" for key, item in value.items()) or "none"
-    return {None: "none", True: "yes", False: "no"}.get(value, f"{value}") if value is None or isinstance(value, bool) else f"{value}"
+    return (
+        {None: "none", True: "yes", False: "no"}.get(value, f"{value}")
+        if value is None or isinstance(value, bool)
+        else f"{value}"
+    )
 
 
 def tell_provenance(story: Story) -> Section:
@@ -62,10 +70,17 @@ def tell_provenance(story: Story) -> Section:
     rows += [("seed", f"{run.settings.run.seed}"), ("video2pde", __version__), ("Python", platform.python_version())]
     rows += [(name, version(name)) for name in PACKAGES]
     sentence = (
-        "The same recording, settings and versions give the same result." if field is None
-        else ("Made from ", Code(field.provenance.path or "a field without a path"), "; the same recording, settings and versions give the same result.")
-    )  # fmt: skip
-    return Section("provenance", "Provenance", sentence, (Table((Column("what"), Column("value")), tuple(rows)),), collapsed=True)
+        "The same recording, settings and versions give the same result."
+        if field is None
+        else (
+            "Made from ",
+            Code(field.provenance.path or "a field without a path"),
+            "; the same recording, settings and versions give the same result.",
+        )
+    )
+    return Section(
+        "provenance", "Provenance", sentence, (Table((Column("what"), Column("value")), tuple(rows)),), collapsed=True
+    )
 
 
 def tell_timings(story: Story) -> Section:
@@ -83,13 +98,18 @@ def tell_timings(story: Story) -> Section:
     table = Table(
         (Column("stage"), Column("time", "s", "right", ".3g")), tuple((name, timings[name]) for name in names)
     )
-    sentence = f"The stages took {number(sum(timings.values()), 's', 3)} together, most of it {longest} ({number(timings[longest], 's', 3)})."
+    most = f"most of it {longest} ({number(timings[longest], 's', 3)})"
+    sentence = f"The stages took {number(sum(timings.values()), 's', 3)} together, {most}."
     return Section("timings", "Timings", sentence, (chart, table), collapsed=True)
 
 
 def tell_warnings(story: Story) -> Section:
     """List what to bear in mind."""
     warnings = story.run.warnings
-    items: tuple[Item, ...] = tuple(Note(text, "warning") for text in warnings)
-    sentence = "There are no warnings." if not warnings else f"There {'is' if len(warnings) == 1 else 'are'} {count(len(warnings), 'warning')}."
+    items: tuple[Item, ...] = tuple(Note(story.prose(text), "warning") for text in warnings)
+    sentence = (
+        "There are no warnings."
+        if not warnings
+        else f"There {'is' if len(warnings) == 1 else 'are'} {count(len(warnings), 'warning')}."
+    )
     return Section("warnings", "Warnings", sentence, items)

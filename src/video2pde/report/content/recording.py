@@ -24,9 +24,11 @@ def tell_preprocessing(story: Story) -> Section | None:
     if recording.checks is not None:
         items += [
             story.table(tables.list_checks(recording.checks, len(recording.field))),
-            *story.picture("recording-panels", "First, middle and last camera frame with the crop box, the crop, and the field."),
+            *story.picture(
+                "recording-panels", "First, middle and last camera frame with the crop box, the crop, and the field."
+            ),
             story.table(tables.list_preprocessing(recording.checks)),
-        ]  # fmt: skip
+        ]
     items += story.picture("snapshots", "The field at four times, and u along the middle row of each.",
                            "Dashed: the row shown below each picture.")  # fmt: skip
     if recording.checks is not None:
@@ -45,7 +47,9 @@ def _preprocessing(recording: RecordingResult) -> str:
     if recording.checks is None:
         return f"{text}; the recording was a saved field, so there are no camera frames to check."
     sheet = tables.list_checks(recording.checks, len(field))
-    failed = [name for name, check in zip(sheet.column("check"), sheet.column("passed"), strict=True) if check.passed is False]
+    failed = [
+        name for name, check in zip(sheet.column("check"), sheet.column("passed"), strict=True) if check.passed is False
+    ]
     return f"{text}; " + (f"to be looked at: {listed(failed)}." if failed else "every check passed.")
 
 
@@ -65,14 +69,17 @@ def tell_smoothing(story: Story) -> Section | None:
     )  # fmt: skip
     change = Chart(
         "Change of the frame",
-        Axis("σ", "cells"), Axis("change of u"),
+        Axis("σ", "cells"),
+        Axis("change of u"),
         (
             Series("rms", [r.sigma for r in sweep.rows], [r.rms for r in sweep.rows], markers=True, colour="blue"),
-            Series("largest", [r.sigma for r in sweep.rows], [r.maximum for r in sweep.rows], markers=True, colour="red"),
+            Series(
+                "largest", [r.sigma for r in sweep.rows], [r.maximum for r in sweep.rows], markers=True, colour="red"
+            ),
         ),
         "The change grows with the filter's width.",
         markers=(Marker("used", used),),
-    )  # fmt: skip
+    )
     one = next((row for row in sweep.rows if row.sigma == 1.0), sweep.rows[-1])
     effect = f"a filter of σ = {one.sigma:g} cells would change a frame by {number(one.rms, digits=2)} (rms)"
     sentence = (
@@ -90,11 +97,12 @@ def tell_drift(story: Story) -> Section | None:
     if drift is None:
         return None
     items = (
-        Tiles((_path(story, drift), _velocity(story, drift))),
+        Tiles((_path(drift), _velocity(story, drift))),
         Tiles((_level(story, drift), _content(story, drift))),
-        *story.picture("drift-region", "The first frame, faded where pixels do not count for the centroid."),
     )
-    return Section("drift", "Drift and background", _drift_sentence(drift), items)
+    region = story.picture("drift", "The drift in one picture, with the region over which the centroid was taken.")
+    folded = (Details("Region over which the centroid was taken", region),) if region else ()
+    return Section("drift", "Drift and background", _drift_sentence(drift), (*items, *folded))
 
 
 def _drift_sentence(drift: Drift) -> str:
@@ -113,7 +121,7 @@ def _drift_sentence(drift: Drift) -> str:
     return text + (f" {count(empty, 'frame')} without signal had to be bridged." if empty else "")
 
 
-def _path(story: Story, drift: Drift) -> Chart:
+def _path(drift: Drift) -> Chart:
     return Chart(
         "Path of the centroid",
         Axis("x", drift.unit), Axis("y", drift.unit, downwards=True),
@@ -141,9 +149,13 @@ def _velocity(story: Story, drift: Drift) -> Chart:
 
 def _level(story: Story, drift: Drift) -> Chart:
     return Chart(
-        "Background", Axis("time", "s"), Axis("u"), (Series("background", drift.times, drift.background, colour="ink"),),
-        f"The background over time; mean {drift.background.mean():.4g}.", spans=story.spans(),
-    )  # fmt: skip
+        "Background",
+        Axis("time", "s"),
+        Axis("u"),
+        (Series("background", drift.times, drift.background, colour="ink"),),
+        f"The background over time; mean {drift.background.mean():.4g}.",
+        spans=story.spans(),
+    )
 
 
 def _content(story: Story, drift: Drift) -> Chart:

@@ -37,12 +37,12 @@ def tell_conditioning(story: Story) -> Section | None:
     if found.law_seen and goes_on:
         who = listed(f"{d.library} ({percent(d.fit.explained)})" for d in goes_on)
         sentence = (
-            f"{count(len(goes_on), 'library', 'libraries').capitalize()} of {len(names)} went on, with the share of the "
-            f"weak-form signal each explains: {who}; the worst conditioned is {worst.library} with κ = "
+            f"{count(len(goes_on), 'library', 'libraries').capitalize()} of {len(names)} went on, with the share of "
+            f"the weak-form signal each explains: {who}; the worst conditioned is {worst.library} with κ = "
             f"{number(worst.condition, digits=3)}."
         )
     else:
-        sentence = f"No library went on: {found.verdict}."
+        sentence = story.prose(f"No library went on: {found.verdict}.")
     items: list[Item] = [story.table(tables.list_conditioning(found))]
     items += [Tiles(tuple(maps), min(3, len(maps)))] if maps else []
     items += [Details("Libraries that are out", (Tiles(tuple(rest), 3),))] if rest else []
@@ -157,8 +157,20 @@ def _spread(story: Story, name: str, diagnoses: list[LibraryDiagnosis]) -> Chart
     truth = (Marker("as measured", 1.0, "y", "grey"),) if name.startswith("drift") else ()
     colour: Colour | None = term_colour(name)
     return Chart(
-        story.term(name), Axis("library", categories=labels), Axis("coefficient", unit),
-        (Series(story.term(name), range(len(labels)), mean, style="scatter", low=mean - std, high=mean + std, colour=colour),),
+        story.term(name),
+        Axis("library", categories=labels),
+        Axis("coefficient", unit),
+        (
+            Series(
+                story.term(name),
+                range(len(labels)),
+                mean,
+                style="scatter",
+                low=mean - std,
+                high=mean + std,
+                colour=colour,
+            ),
+        ),
         f"Mean and standard deviation of the coefficient of {story.term(name)} where it is selected, by library.",
         markers=truth,
-    )  # fmt: skip
+    )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from video2pde.field import Windows
 from video2pde.report.artefacts import Artefacts
@@ -91,8 +95,21 @@ class Story:
         """Give a sheet as a table whose terms are written as formulas."""
         table = to_table(sheet)
         places = {i for i, entry in enumerate(sheet.entries) if entry.key in ("term", "terms", "active")}
-        rows = tuple(tuple(self._cell(c, i in places) for i, c in enumerate(row)) for row in table.rows)
+        prose = {i for i, entry in enumerate(sheet.entries) if entry.key in ("verdict", "coefficients", "reason")}
+        rows = tuple(
+            tuple(
+                self.prose(c) if i in prose and isinstance(c, str) else self._cell(c, i in places)
+                for i, c in enumerate(row)
+            )
+            for row in table.rows
+        )
         return Table(table.columns, rows, table.caption if caption is None else caption)
+
+    def prose(self, text: str) -> str:
+        """Write the names of terms in a text as formulas, and a space before each per cent sign."""
+        longest = sorted((n for n in self.terms() if len(n) > 2), key=len, reverse=True)
+        shown = re.sub(rf"\b({'|'.join(map(re.escape, longest))})\b", lambda match: self.term(match[0]), text)
+        return re.sub(r"(?<=\d)%", " %", shown)
 
     def _cell(self, cell: Cell, term: bool) -> Cell:
         if not term or not isinstance(cell, str):
@@ -152,13 +169,16 @@ def library_colour(name: str) -> Colour | None:
     return _LIBRARIES.get(name) or _LIBRARIES.get(name.split(",")[0].split(" ")[0])
 
 
+def is_variant(name: str) -> bool:
+    """Tell whether a model is a variant of a library, such as "C front-aware" or "C, refined"."""
+    return "," in name or " " in name
+
+
 def baseline_colour(index: int) -> Colour:
     return _BASELINES[index % len(_BASELINES)]
 
 
-def finite(values: Any) -> Any:
+def finite(values: Any) -> NDArray[np.float64]:
     """Leave out what is not finite, so that a failed rollout ends its line instead of the chart."""
-    import numpy as np
-
     array = np.asarray(values, float)
     return np.where(np.isfinite(array), array, np.nan)

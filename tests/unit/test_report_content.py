@@ -1,0 +1,330 @@
+"""What the report says of a law, of two laws, of none, and of a run that is not finished."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from report_runs import add_refinement, HOSTILE, make_run, noise_field, spreading_field
+
+from video2pde.errors import InputError
+from video2pde.report import publish
+from video2pde.report.artefacts import Artefacts, load_artefacts
+from video2pde.report.content import compose_page, Story
+from video2pde.report.document import Bar, Check, Code, Estimate, Image, Math, Page, Series, Strong
+from video2pde.report.figures import collect_figures, write_figures
+from video2pde.report.page import render_page
+from video2pde.report.sheets import Entry, fill, to_csv, to_latex
+from video2pde.report.summaries import ellipse_path, running_intervals, thin
+from video2pde.report.tables import collect_sheets, NAMES, write_tables
+from video2pde.terms import CATALOGUE
+from video2pde.terms.words import describe
+from video2pde.using.analysis import analyse_model
+
+LAW_SECTIONS = [
+    "preprocessing", "drift", "conditioning", "sweep", "stability", "validation", "refinement", "calibration", "front",
+    "selection", "test", "analysis", "settings", "provenance", "timings", "warnings",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def law_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(spreading_field(), tmp_path_factory.mktemp("law"), HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def law(law_run: Path) -> Artefacts:
+    return add_refinement(load_artefacts(law_run))
+
+
+@pytest.fixture(scope="module")
+def page(law: Artefacts) -> Page:
+    model = publish.save_model(law)
+    assert model is not None
+    return compose_page(Story(law, analysis=analyse_model(model)))
+
+
+@pytest.fixture(scope="module")
+def result(law_run: Path) -> dict[str, Any]:
+    return json.loads((law_run / "result.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def nothing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(noise_field(), tmp_path_factory.mktemp("none"), "noise.npz")
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """Give every value in a document, one after the other."""
+    yield value
+    if is_dataclass(value):
+        for entry in fields(value):
+            yield from walk(getattr(value, entry.name))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from walk(item)
+
+
+def words(value: Any) -> str:
+    """Give all text of a document."""
+    return " ".join(v for v in walk(value) if isinstance(v, str))
+
+
+# ------------------------------------------------------------------ a law
+
+
+def test_a_law_is_told_from_head_to_warnings(page: Page, result: dict[str, Any]) -> None:
+    assert result["verdict"] == "law"
+    assert page.head.verdict == "One law predicts this recording"
+    assert page.head.level == "good"
+    assert [section.id for section in page.sections] == LAW_SECTIONS
+    assert page.head.equation is not None
+    assert page.head.equation.plain == result["selected"]["equation"]["text"]
+    assert all(len(words(section.sentence)) > 15 for section in page.sections)
+
+
+def test_the_head_says_what_result_json_says(page: Page, result: dict[str, Any]) -> None:
+    shown = {c.symbol.plain: c for c in page.head.coefficients}
+    for name, stored in result["selected"]["terms"].items():
+        plain = describe(CATALOGUE[name]).text
+        assert shown[plain].value == stored["value"]
+        assert (shown[plain].low, shown[plain].high) == (stored["low"], stored["high"])
+        assert shown[plain].unit == stored["unit"]
+    for axis in "xy":
+        assert shown[f"c_{axis}"].value == result["selected"]["drift_scale"][axis]["value"]
+    ours = [bar for bar in page.head.comparisons[0].bars if bar.ours]
+    assert [bar.value for bar in ours] == [pytest.approx(100 * result["test"]["rrmse"])]
+    others = {bar.name: bar.value for bar in walk(page.head.comparisons[0]) if isinstance(bar, Bar)}
+    assert others["nothing changes"] == pytest.approx(100 * result["test"]["baselines"]["persistence"])
+
+
+def test_every_number_on_the_page_is_the_artefacts(page: Page, law: Artefacts, result: dict[str, Any]) -> None:
+    sections = {section.id: section for section in page.sections}
+    cells = [v for v in walk(sections["calibration"]) if isinstance(v, Estimate)]
+    stored = result["selected"]["terms"]["laplacian"]
+    assert Estimate(stored["value"], stored["low"], stored["high"]) in cells
+    conditions = {result["libraries"][name]["condition"] for name in result["libraries"]}
+    assert conditions <= {v for v in walk(sections["conditioning"]) if isinstance(v, float)}
+    lines = [v for v in walk(sections["test"]) if isinstance(v, Series) and v.name == result["selected"]["library"]]
+    assert law.test_score is not None
+    assert np.allclose(np.asarray(lines[0].y), 100 * law.test_score.full.rrmse_over_time)
+    assert f"{100 * result['test']['rrmse']:.3g} %" in words(sections["test"].sentence)
+
+
+def test_the_criteria_stand_as_pass_and_fail(page: Page, result: dict[str, Any]) -> None:
+    selection = next(section for section in page.sections if section.id == "selection")
+    marks = [v.passed for v in walk(selection) if isinstance(v, Check)]
+    judged = [k["passed"] for c in result["selection"]["candidates"] for k in c["criteria"].values()]
+    assert judged.count(False) > 0
+    assert marks.count(False) >= judged.count(False)
+    assert Strong(f"{result['selected']['library']}, chosen") in list(walk(selection))
+
+
+def test_a_hostile_name_stays_text(page: Page, law_run: Path) -> None:
+    assert HOSTILE in page.title
+    html = (law_run / "report.html").read_text()
+    assert "<img" not in html
+    assert r"\u003cimg src=x onerror" in html
+
+
+def test_terms_are_written_as_formulas(page: Page) -> None:
+    conditioning = next(section for section in page.sections if section.id == "conditioning")
+    assert Math(r"\Delta u", "Δu") in list(walk(conditioning))
+    # the names of settings and files belong to the settings and provenance alone
+    for section in page.sections:
+        if section.id not in ("settings", "provenance"):
+            assert not re.search(r"\b(grad_squared|laplacian)\b", words(section)), section.id
+
+
+# ------------------------------------------------------------------ two laws, none, not finished
+
+
+def test_an_ambiguous_verdict_shows_the_alternatives(law: Artefacts) -> None:
+    selection, final = law.stages["selection"]
+    other = next(name for name in law.calibrations if name != selection.chosen)
+    two = replace(selection, verdict="ambiguous", reason=f"{selection.chosen} and {other} predict equally well")
+    page = compose_page(Story(replace(law, stages={**law.stages, "selection": (two, final)})))
+    assert page.head.verdict == "More than one law fits this recording"
+    assert page.head.level == "warning"
+    told = next(section for section in page.sections if section.id == "selection")
+    assert "not unique" in words(told.sentence)
+    assert f"The alternative {other}." in words(told)
+
+
+def test_a_law_that_fails_on_the_test_frames_is_not_praised(law: Artefacts) -> None:
+    evaluation = law.stages["test"]
+    rows = tuple(
+        replace(r, measured=replace(r.measured, skill=-0.5, full=replace(r.measured.full, rrmse=9.0)))
+        for r in evaluation.scores.rows
+    )
+    poor = replace(evaluation, scores=replace(evaluation.scores, rows=rows))
+    page = compose_page(Story(replace(law, stages={**law.stages, "test": poor})))
+    assert page.head.level == "error"
+    assert "do not rely on the law" in words(page.head.summary)
+    assert "better there: " in words(next(s for s in page.sections if s.id == "test").sentence)
+
+
+def test_no_law_is_said_plainly(nothing: Path) -> None:
+    run = load_artefacts(nothing)
+    page = compose_page(Story(run))
+    stored = json.loads((nothing / "result.json").read_text())
+    assert stored["verdict"] == "no_law"
+    assert page.head.verdict == "No law was found in this recording"
+    assert page.head.equation is None
+    assert page.head.coefficients == ()
+    assert not (nothing / "model.json").exists()
+    assert "No law was chosen" in words(next(s for s in page.sections if s.id == "selection").sentence)
+    assert "No law was left" in words(next(s for s in page.sections if s.id == "test").sentence)
+    assert len(render_page(page)) > 10_000
+
+
+@pytest.mark.parametrize("last", ["recording", "drift", "discovery", "validation", "calibration", "selection"])
+def test_an_unfinished_run_shows_what_is_there(law: Artefacts, last: str) -> None:
+    names = list(law.stages)
+    kept = {name: law.stages[name] for name in names[: names.index(last) + 1]}
+    run = Artefacts(law.settings, kept, {name: law.timings[name] for name in kept})
+    page = compose_page(Story(run))
+    there = [section.id for section in page.sections]
+    assert there == [name for name in LAW_SECTIONS if name in there]
+    assert "test" not in there
+    assert ("validation" in there) == ("validation" in kept)
+    assert page.head.player is not None
+    assert page.head.player.predicted is None
+    if last == "selection":
+        assert page.head.verdict == "One law predicts this recording, so far"
+        assert "has not been read yet" in words(page.head.summary)
+    else:
+        assert page.head.verdict == "This run is not finished"
+        assert last in words(page.head.summary)
+    assert len(render_page(page)) > 10_000
+
+
+def test_a_run_without_a_single_stage_has_a_page(law: Artefacts) -> None:
+    page = compose_page(Story(Artefacts(law.settings, {}, {})))
+    assert [section.id for section in page.sections] == ["settings", "provenance", "timings", "warnings"]
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_a_folder_renders_again_to_the_same_files(law_run: Path) -> None:
+    before = {name: (law_run / name).read_bytes() for name in ("result.json", "model.json", "report.html")}
+    (law_run / "report.html").unlink()
+    target = publish.render_folder(law_run, latex=True, figures=False)
+    assert target == law_run / "report.html"
+    assert {name: (law_run / name).read_bytes() for name in before} == before
+    assert {path.stem for path in (law_run / "tables").glob("*.tex")} == {
+        path.stem for path in (law_run / "tables").glob("*.csv")
+    }
+
+
+def test_artefacts_of_an_older_run_are_left_out(law_run: Path) -> None:
+    standing = law_run / "stages" / "standing.json"
+    keys = json.loads(standing.read_text())
+    try:
+        standing.write_text(json.dumps({**keys, "selection": "0" * 64, "test": "0" * 64}))
+        run = load_artefacts(law_run)
+        assert run.selection is None
+        assert run.evaluation is None
+        assert run.calibrations
+    finally:
+        standing.write_text(json.dumps(keys))
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not the folder of a run"):
+        publish.render_folder(tmp_path)
+
+
+def test_tables_hold_the_artefacts_in_full(law: Artefacts, result: dict[str, Any], tmp_path: Path) -> None:
+    sheets = collect_sheets(law)
+    assert {sheet.name for sheet in sheets} == set(NAMES) - {"preprocessing", "checks", "smoothing"}
+    stale = tmp_path / "smoothing.csv"
+    stale.write_text("an earlier run's")
+    write_tables(sheets, tmp_path, latex=True)
+    assert not stale.exists()
+    with (tmp_path / "calibration.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    library = result["selected"]["library"]
+    row = next(r for r in rows if r["library"] == library and r["term"] == "laplacian")
+    assert float(row["estimate"]) == result["selected"]["terms"]["laplacian"]["value"]
+    assert float(row["estimate_low"]) == result["selected"]["terms"]["laplacian"]["low"]
+    with (tmp_path / "test.csv").open() as file:
+        scores = {r["name"]: float(r["rrmse"]) for r in csv.DictReader(file)}
+    assert scores[library] == result["test"]["rrmse"]
+    assert scores["persistence"] == result["test"]["baselines"]["persistence"]
+
+
+def test_a_table_takes_hostile_text() -> None:
+    sheet = fill("t", "100 % of a_b", (Entry("a", "a & b"), Entry("x", "x", percent=True)), [{"a": "=1+1", "x": 0.5}])
+    assert to_csv(sheet).splitlines() == ["a,x", "'=1+1,0.5"]
+    latex = to_latex(sheet)
+    assert r"\caption{100 \% of a\_b}" in latex
+    assert r"a \& b & x (\%) \\" in latex
+    assert r"=1+1 & 50 \\" in latex
+
+
+def test_every_kind_of_figure_is_drawn(law: Artefacts, tmp_path: Path) -> None:
+    drawings = dict(collect_figures(law))
+    library = law.selection.chosen if law.selection is not None else ""
+    assert {
+        "snapshots", "drift", "correlations", "threshold-counts", "threshold-paths", "stability-frequencies",
+        "stability-coefficients", "validation-errors", "validation-over-time", "validation-snapshots",
+        "validation-fronts", "pinn-comparison", "coefficients", f"bootstrap-{library}",
+        f"bootstrap-convergence-{library}", "test-over-time", "test-snapshots", "test-fronts",
+    } <= set(drawings)  # fmt: skip
+    few = replace(law, stages={name: law.stages[name] for name in ("recording", "drift")})
+    (tmp_path / "figures.txt").write_text("snapshots\ngone\n../outside\n")
+    (tmp_path / "gone.png").write_bytes(b"old")
+    pictures = write_figures(few, tmp_path)
+    assert set(pictures) == {"snapshots", "drift"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "snapshots.png", "snapshots.pdf", "drift.png", "drift.pdf", "figures.txt",
+    }  # fmt: skip
+    page = compose_page(Story(few, pictures))
+    images = [v for v in walk(page) if isinstance(v, Image)]
+    assert len(images) == 2
+    assert all(image.alt for image in images)
+
+
+# ------------------------------------------------------------------ summaries
+
+
+def test_an_ellipse_holds_what_it_says() -> None:
+    covariance = np.array([[2.0, 0.7], [0.7, 0.5]])
+    path = ellipse_path(np.array([1.0, -3.0]), covariance, radius=2.448)
+    away = path - np.array([1.0, -3.0])
+    assert np.allclose(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away), 2.448**2)
+
+
+def test_running_intervals_end_at_the_whole_sample() -> None:
+    draws = np.random.default_rng(0).standard_normal((40, 2))
+    counts, middle, low, high = running_intervals(draws)
+    assert counts[0] == 3
+    assert counts[-1] == 40
+    assert np.allclose(middle[-1], np.median(draws, axis=0))
+    assert np.allclose((low[-1], high[-1]), np.quantile(draws, (0.025, 0.975), axis=0))
+
+
+def test_thinning_keeps_both_ends() -> None:
+    x = np.arange(1000.0)
+    kept, values = thin(x, x**2, 50)
+    assert len(kept) == 50
+    assert (kept[0], kept[-1]) == (0.0, 999.0)
+    assert np.array_equal(values, kept**2)
+
+
+def test_provenance_and_settings_are_complete(page: Page, law: Artefacts) -> None:
+    sections = {section.id: section for section in page.sections}
+    assert law.field is not None
+    assert Code(law.field.provenance.path) in list(walk(sections["provenance"]))
+    named = {v.text for v in walk(sections["settings"]) if isinstance(v, Code)}
+    assert {"recording.crop", "calibration.replicates", "run.seed"} <= named
+    assert set(law.timings) <= set(words(sections["timings"]).split())
