@@ -127,6 +127,7 @@ def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
 
     def all_fronts() -> dict[str, Any]:
         wanted = [c for c in contenders if s.front.enabled and c.library in calibrations and _tracks_front(c)]
+        wanted = sorted(wanted, key=lambda c: calibrations[c.library].fit.mse)[: s.front.contenders]
         return {
             c.library: recalibrate_front(
                 c, calibrations[c.library], train, drift.frames(windows.train), found, refined.get(c.library), s
@@ -175,7 +176,8 @@ def _refine(run: _Run, contenders: Sequence[Contender], train: Any, drift: Any, 
 
         def tell(standing: Any, index: int = index, name: str = contender.library) -> None:
             figures = ", ".join(f"{term} {value:.4g}" for term, value in standing.coefficients.items())
-            share = standing.step / max(standing.steps, 1)
+            before = 0 if standing.phase == "pretraining" else options.pretrain_steps
+            share = (before + standing.step) / (options.pretrain_steps + options.joint_steps)
             run.events.progress(round(1000 * (index + share)), 1000 * len(chosen), f"{name}: {figures}")
 
         done[contender.library] = refine(

@@ -146,6 +146,9 @@ class IdentifiabilitySettings(Section):
     explained_share: Annotated[float, Field(ge=0, le=1)] = Field(
         0.8, description="share of the best library's explained signal below which a library is out"
     )
+    unexplained_ratio: Annotated[float, Field(gt=1)] = Field(
+        200.0, description="how many times more than a library of its size a library may leave unexplained"
+    )
     condition_limit: Positive = Field(1e3, description="condition number above which a library is out")
 
 
@@ -186,9 +189,7 @@ class RefinementSettings(Section):
     frame: Literal["moving", "fixed"] = Field(
         "moving", description="moving: coordinates follow the drift; fixed: the drift is a term with coefficient 1"
     )
-    average: bool = Field(
-        True, description="average neighbouring frames and pixels first, down to about 100 of each"
-    )
+    average: bool = Field(True, description="average neighbouring frames and pixels first, down to about 100 of each")
     cell_average: bool = Field(True, description="compare averages over pixel cells with the data; off: point values")
     concentration: Annotated[float, Field(ge=0, le=1)] = Field(
         0.75, description="share of the points drawn where the plume is; the rest is spread evenly"
@@ -221,6 +222,7 @@ class FrontSettings(Section):
     """Front-aware recalibration."""
 
     enabled: bool = Field(True, description="run the front-aware recalibration")
+    contenders: Count = Field(2, description="how many contenders are recalibrated, the best fitted first")
     radius_weight: NotNegative = Field(5.0, description="weight w_f of the front radius")
     growth_weight: NotNegative = Field(0.05, description="weight w_g of the front's growth")
     softness: Positive = Field(0.02, description="width of the soft front")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration.fit import (
+    bring_back,
     displacement,
     evaluate,
     Fit,
@@ -73,7 +74,10 @@ def bootstrap_fit(
     """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
     frames = len(problem.window.times)
     alone = replace(problem, workers=1)
-    residuals = problem.window.values - _roll_out(alone, fit, fit.start)
+    # the start of the fit carries the noise of its few frames through the whole rollout, where it would be drawn again
+    # in every block; the start that all frames agree on does not
+    agreed = bring_back(alone, fit.coefficients, fit.velocity, slice(0, frames), smooth_frame(fit.start))
+    residuals = problem.window.values - _roll_out(alone, fit, agreed)
     # what stays the same in all frames is no noise, and would shift every replicate alike
     residuals -= residuals.mean(axis=0)
     length = _block_length(alone, fit, residuals, settings)

@@ -268,15 +268,16 @@ def correct_start(problem: Problem, state: State) -> tuple[Array, Array]:
     The two share no frame, so that their noise is independent: noise that residual and Jacobian have in common
     would pass for diffusion.
     """
-    start = bring_back(problem, state, problem.start_window, smooth_frame(state.start))
+    velocity = velocity_at(problem, state.coefficients, state.drift)
+    start = bring_back(problem, state.coefficients, velocity, problem.start_window, smooth_frame(state.start))
     later = problem.base_window
     base = smooth_frame(np.asarray(problem.window.values[later].mean(axis=0), float))
     for _ in range(BASE_PASSES):
-        base = smooth_frame(bring_back(problem, state, later, base))
+        base = smooth_frame(bring_back(problem, state.coefficients, velocity, later, base))
     return start, base
 
 
-def bring_back(problem: Problem, state: State, frames: slice, guess: Array) -> Array:
+def bring_back(problem: Problem, coefficients: Array, velocity: Array, frames: slice, guess: Array) -> Array:
     """Estimate the initial frame from later ones, each less what the model has changed since.
 
     u₀ = mean_k [u_k − (û_k − û_0)]: the change comes from a smooth ``guess``, so that it carries little noise and
@@ -284,10 +285,9 @@ def bring_back(problem: Problem, state: State, frames: slice, guess: Array) -> A
     """
     window = problem.window
     first = replace(window, values=window.values[: frames.stop], times=window.times[: frames.stop])
-    velocity = velocity_at(problem, state.coefficients, state.drift)[None, : frames.stop]
-    model = Model(problem.terms, tuple(state.coefficients))
+    model = Model(problem.terms, tuple(coefficients))
     total = np.zeros_like(guess)
-    for chunk, values in predict_chunks(first, [model], guess, velocity, problem.rollout):
+    for chunk, values in predict_chunks(first, [model], guess, velocity[None, : frames.stop], problem.rollout):
         wanted = np.arange(chunk.start, chunk.stop) >= frames.start
         total += np.sum(first.values[chunk][wanted] - (values[0][wanted] - guess), axis=0)
     return total / (frames.stop - frames.start) if np.isfinite(total).all() else guess

@@ -52,7 +52,7 @@ def fit_front(
     rollout: RolloutSettings,
     background: Array,
 ) -> tuple[FrontFit, ...]:
-    """Recalibrate from every start, with the Laplacian positive (fitted as a logarithm) and unconstrained.
+    """Recalibrate from every start with the Laplacian positive (fitted as a logarithm), and once unconstrained.
 
     ``background`` (t,) is what levels are counted from.
     """
@@ -63,6 +63,7 @@ def fit_front(
         _minimise(target, names, source, list(guess), positive)
         for positive in constrained
         for source, guess in starts.items()
+        if positive or source == next(iter(starts)) or len(constrained) == 1
     )
 
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery.regression import ACTIVE, fit_library, Normal, normal_equations, solve_sparse, SparseFit
+from video2pde.discovery.regression import (
+    ACTIVE,
+    fit_library,
+    LEAST_UNEXPLAINED,
+    Normal,
+    normal_equations,
+    solve_sparse,
+    SparseFit,
+)
 from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.parallel import parallel_map
 from video2pde.settings import IdentifiabilitySettings, Settings
@@ -201,6 +209,8 @@ def _settle_contenders(found: dict[str, LibraryDiagnosis], settings: Settings) -
     for name, d in found.items():
         weak = [n for n in d.terms if n not in d.robust]
         contender = False
+        # only a library that is no larger can show that this one's form is wrong: more terms always explain more
+        rival = max((r for r in found.values() if len(r.terms) <= len(d.terms)), key=lambda r: r.fit.explained)
         if d.inseparable:
             pairs = "; ".join(f"{a} and {b}" for a, b in d.inseparable)
             verdict = f"out: {pairs} cannot be told apart on this recording"
@@ -208,6 +218,11 @@ def _settle_contenders(found: dict[str, LibraryDiagnosis], settings: Settings) -
             verdict = f"out: ill-conditioned (κ = {d.condition:.3g}), so its coefficients mean nothing one by one"
         elif d.fit.explained < options.explained_share * found[best].fit.explained:
             verdict = f"out: explains {d.fit.explained:.1%} of the weak signal, {best} {found[best].fit.explained:.1%}"
+        elif 1 - d.fit.explained > options.unexplained_ratio * max(1 - rival.fit.explained, LEAST_UNEXPLAINED):
+            verdict = (
+                f"out: leaves {1 - d.fit.explained:.2%} of the weak signal unexplained, {rival.library} "
+                f"{1 - rival.fit.explained:.3%} with as few terms"
+            )
         elif not d.robust:
             verdict = "out: no term of its own is selected reliably"
         elif weak:
