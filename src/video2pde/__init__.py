@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from video2pde.calibration import calibrate as calibrate
+    from video2pde.calibration import make_problem as make_problem
     from video2pde.discovery import diagnose as diagnose
     from video2pde.discovery import discover as discover
     from video2pde.discovery import weak_system as weak_system
@@ -20,15 +22,20 @@ if TYPE_CHECKING:
     from video2pde.field import Field as Field
     from video2pde.field import Grid as Grid
     from video2pde.field import Windows as Windows
+    from video2pde.pipeline import run as run
     from video2pde.recording import preview as preview
     from video2pde.recording import read_field as read_field
     from video2pde.recording import read_recording as read_recording
+    from video2pde.refinement.refine import refine as refine
     from video2pde.rollout.model import Model as Model
     from video2pde.rollout.simulate import simulate as simulate
     from video2pde.rollout.validate import validate as validate
+    from video2pde.selection import select as select
     from video2pde.settings import load_settings as load_settings
     from video2pde.settings import Settings as Settings
+    from video2pde.stages import evaluate as evaluate
     from video2pde.terms import Term as Term
+    from video2pde.using import SavedModel as SavedModel
 
 __version__ = "0.1.0"
 
@@ -39,17 +46,24 @@ _HOMES = {
     "InputError": "errors",
     "Model": "rollout.model",
     "Settings": "settings",
+    "SavedModel": "using",
     "StageError": "errors",
     "Term": "terms",
     "Video2pdeError": "errors",
     "Windows": "field",
+    "calibrate": "calibration",
     "diagnose": "discovery",
     "discover": "discovery",
     "estimate_drift": "drift",
+    "evaluate": "stages",
     "load_settings": "settings",
+    "make_problem": "calibration",
     "preview": "recording",
     "read_field": "recording",
     "read_recording": "recording",
+    "refine": "refinement.refine",
+    "run": "pipeline",
+    "select": "selection",
     "simulate": "rollout.simulate",
     "validate": "rollout.validate",
     "weak_system": "discovery",
@@ -61,19 +75,26 @@ __all__ = [
     "Grid",
     "InputError",
     "Model",
+    "SavedModel",
     "Settings",
     "StageError",
     "Term",
     "Video2pdeError",
     "Windows",
     "__version__",
+    "calibrate",
     "diagnose",
     "discover",
     "estimate_drift",
+    "evaluate",
     "load_settings",
+    "make_problem",
     "preview",
     "read_field",
     "read_recording",
+    "refine",
+    "run",
+    "select",
     "simulate",
     "validate",
     "weak_system",

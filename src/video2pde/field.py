@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any, IO, Literal
 
@@ -99,7 +100,10 @@ class Windows:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Record where a field came from: enough to make it again. ``bits``: of a camera pixel, where it was whole numbers."""
+    """Record where a field came from: enough to make it again.
+
+    ``bits``: of a camera pixel, where pixels are whole numbers.
+    """
 
     path: str = ""
     sha256: str = ""
@@ -182,6 +186,23 @@ class Field:
             f"{self.grid.height:.4g}×{self.grid.width:.4g} {self.grid.unit}{masked}, "
             f"u in [{self.values.min():.4g}, {self.values.max():.4g}])"
         )
+
+    def _repr_html_(self) -> str:
+        """Show the field in a notebook: its description and three frames."""
+        import base64
+        import io
+
+        from PIL import Image
+
+        low, high = float(self.values.min()), float(self.values.max())
+        picks = sorted({0, len(self) // 2, len(self) - 1})
+        strip = np.hstack([self.values[k] for k in picks])
+        grey = ((strip - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(grey).save(file, "PNG")
+        data = base64.b64encode(file.getvalue()).decode()
+        times = ", ".join(f"{self.times[k]:.4g} s" for k in picks)
+        return f'<p>{escape(repr(self))}</p><img alt="frames at {times}" src="data:image/png;base64,{data}">'
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the field losslessly to an ``.npz`` file, whole or not at all."""

@@ -80,6 +80,10 @@ def run_pipeline(
             return None
 
 
+run = run_pipeline
+"""The whole way from Python: ``video2pde.run(film, out, settings)``."""
+
+
 def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
     s = run.settings
     recording = run.stage("recording", lambda: read_recording(film, s, run.progress), (), s.recording)

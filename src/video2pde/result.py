@@ -49,7 +49,7 @@ class Result:
         """Give ``result.json``; numbers that do not exist are null."""
         field, test = self.field, self.test
         chosen = self.chosen
-        return _plain(
+        plain: dict[str, Any] = _plain(
             {
                 "schema": SCHEMA,
                 "verdict": self.selection.verdict,
@@ -104,6 +104,7 @@ class Result:
                 "timings_s": dict(timings),
             }
         )
+        return plain
 
     def _library(self, name: str) -> dict[str, Any]:
         d = self.discovery.identifiability.libraries[name]

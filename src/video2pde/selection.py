@@ -36,7 +36,7 @@ PIXEL = 0.05
 
 @dataclass(frozen=True)
 class Criterion:
-    """One entry of the table: value, the limit it must keep, whether it passes, and by how much (share of the limit)."""
+    """One entry of the table: value, the limit it must keep, whether it passes, and by what share of the limit."""
 
     name: str
     value: float
@@ -119,8 +119,8 @@ def select(
     admissible = [c for c in table if c.admissible]
     if not any(c.beats_persistence for c in table):
         reason = (
-            f"nothing beats persistence by more than its uncertainty (persistence {validation.persistence.full.rrmse:.2%}, "
-            f"best law {best.full.rrmse:.2%})"
+            "nothing beats persistence by more than its uncertainty "
+            f"(persistence {validation.persistence.full.rrmse:.2%}, best law {best.full.rrmse:.2%})"
         )
         return _freeze("no_law", reason, None, (), None, table, tolerance)
     if not admissible:
@@ -185,7 +185,7 @@ def _compare(
                 score.skill,
                 beats,
                 criteria,
-            )  # fmt: skip
+            )
         )
     return tuple(table)
 
@@ -209,7 +209,7 @@ def _told_apart(
     scores: Mapping[str, Score],
     settings: SelectionSettings,
 ) -> bool:
-    """Compare two laws of one size: frame by frame on the validation window, and by their fit to the training window."""
+    """Compare two laws of one size: frame by frame on the validation window, and by their fits to the training one."""
     if exceeds(scores[rival.library].full.mse, scores[winner.library].full.mse):
         return True
     mine, theirs = calibrations[winner.library].fit.mse, calibrations[rival.library].fit.mse

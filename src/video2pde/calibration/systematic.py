@@ -13,8 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates
 
-from video2pde.calibration.fit import correct_start, damped_step, evaluate, Fit, initial_frame, Problem
-from video2pde.calibration.fit import smooth_frame, start_modes
+from video2pde.calibration.fit import (
+    correct_start,
+    damped_step,
+    evaluate,
+    Fit,
+    initial_frame,
+    Problem,
+    smooth_frame,
+    start_modes,
+)
 from video2pde.calibration.linearise import deconvolve_cells
 from video2pde.field import Grid
 from video2pde.rollout.model import Model

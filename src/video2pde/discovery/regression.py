@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +189,17 @@ class SparseFit:
     def __repr__(self) -> str:
         parts = [f"{n} = {self.coefficients[n]:.5g} ± {self.errors[n]:.2g}" for n in self.active]
         return f"SparseFit({self.library}: {', '.join(parts) or 'nothing active'}; explains {self.explained:.2%})"
+
+    def _repr_html_(self) -> str:
+        """Show the fit in a notebook as a table."""
+        rows = "".join(
+            f"<tr><td>{escape(n)}</td><td>{self.coefficients[n]:.5g}</td><td>{self.errors[n]:.2g}</td>"
+            f"<td>{self.shares[n]:.1%}</td></tr>"
+            for n in self.names
+        )
+        head = "<tr><th>term</th><th>coefficient</th><th>standard error</th><th>share of the signal</th></tr>"
+        caption = f"library {escape(self.library)}, explains {self.explained:.2%}"
+        return f"<table><caption>{caption}</caption>{head}{rows}</table>"
 
 
 def fit_library(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from video2pde.calibration import Calibration
 from video2pde.refinement.result import Refinement
@@ -40,14 +41,17 @@ def figure_pairs(calibration: Calibration, unit: str) -> Figure:
                     axes.plot(boot.draws[:, column], boot.draws[:, row], ".", color=style.UNCERTAINTY)
                     pair = [column, row]
                     path = ellipse_path(centre[pair], covariance[np.ix_(pair, pair)])
-                    axes.plot(*path.T, color=style.MODEL, lw=1.1, label="95 %")
+                    axes.plot(*path.T, color=style.MODEL, lw=1.1, label="95 % of replicates")
                     fitted = [calibration.fit.coefficients[index] for index in pair]
                     axes.plot(*fitted, "+", color=style.BLACK, ms=8, label="fit")
-                    axes.legend()
+                axes.xaxis.set_major_locator(MaxNLocator(4))
                 if row == size - 1:
                     axes.set_xlabel(_label(calibration, column, unit))
                 if column == 0 and row > 0:
                     axes.set_ylabel(_label(calibration, row, unit))
+        drawn = [axes.get_legend_handles_labels() for axes in grid.flat]
+        labels = {label: handle for handles, names in drawn for handle, label in zip(handles, names, strict=True)}
+        figure.legend(labels.values(), labels.keys(), loc="outside right upper")
         figure.suptitle(f"{calibration.library}: {boot.converged} of {boot.requested} replicates", fontsize=9)
         return figure
 
@@ -60,7 +64,6 @@ def _draw_histogram(axes: Any, draws: Any, calibration: Calibration, index: int)
         axes.axvspan(estimate.low, estimate.high, color=style.LIGHT, alpha=0.6, zorder=0, label="95 % interval")
     axes.axvline(calibration.fit.coefficients[index], color=style.BLACK, lw=0.9, label="fit")
     axes.set_ylabel("replicates")
-    axes.legend()
 
 
 def figure_convergence(calibration: Calibration, unit: str) -> Figure:

@@ -88,9 +88,10 @@ def figure_comparison(times: Array, metrics: Mapping[str, Metrics], unit: str) -
         for axes, name in zip(panels.flat, names, strict=True):
             axes.set_ylabel(name)
             axes.grid(visible=True)
-        colours = (style.GREY, style.RED, style.SKY, style.PURPLE, style.ORANGE, style.GREEN, style.BLUE, style.BLACK)
         for index, (label, found) in enumerate(metrics.items()):
-            look: dict[str, Any] = {"color": colours[index % len(colours)], "lw": 1.2}
+            # weak and refined coefficients of one library share its colour
+            colour = style.library_colour(style.base_library(label))
+            look: dict[str, Any] = {"color": colour, "lw": 1.2, "ls": ("-", "--")[index % 2]}
             panels[0, 0].plot(times, found.mse, label=label, **look)
             panels[0, 1].plot(times, 100.0 * found.rrmse_over_time, **look)
             panels[1, 0].plot(times, found.front_error, **{**look, "lw": 0.8})

@@ -138,16 +138,11 @@ def _drawn(validation: Validation, scores: Sequence[Score] | None) -> list[tuple
     """Give what the curves show: baselines in grey, each library in its own colour, its variants dashed."""
     baselines = [(s, style.GREY, dashes) for s, dashes in zip(validation.baselines, ("-", "--", ":"), strict=False)]
     chosen = [row.best for row in validation.rows] if scores is None else scores
-    return baselines + [(s, style.library_colour(base_library(s.name)), _dashes(s.name)) for s in chosen]
-
-
-def base_library(name: str) -> str:
-    """Give the library of a variant: C of "C front-aware" and of "C, refined"."""
-    return name.split(",")[0].split(" ")[0]
+    return baselines + [(s, style.library_colour(style.base_library(s.name)), _dashes(s.name)) for s in chosen]
 
 
 def _dashes(name: str) -> str:
-    return "-" if name == base_library(name) else "--"
+    return "-" if name == style.base_library(name) else "--"
 
 
 def _label(score: Score) -> str:

@@ -120,6 +120,11 @@ def library_colour(name: str) -> str:
     return _LIBRARIES.get(name) or EXTRA[sum(map(ord, name)) % len(EXTRA)]
 
 
+def base_library(name: str) -> str:
+    """Give the library of a variant: C of "C front-aware" and of "C, refined"."""
+    return name.split(",")[0].split(" ")[0]
+
+
 def term_label(name: str) -> str:
     """Give a term as matplotlib can typeset it; a user's own term by its name."""
     if name in _SHORT:

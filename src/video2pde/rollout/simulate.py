@@ -156,7 +156,9 @@ def predict_one_step(
     starts = np.ascontiguousarray(observed, chosen.precision)
     drift = None if velocity is None else np.asarray(velocity, float)
     drifts = list(drift) if drift is not None and drift.ndim == 3 else [drift] * len(models)
-    tasks = [_prepare(model, starts, True, times, grid, v, chosen, None) for model, v in zip(models, drifts, strict=True)]
+    tasks = [
+        _prepare(model, starts, True, times, grid, v, chosen, None) for model, v in zip(models, drifts, strict=True)
+    ]
     return _run(tasks, grid, chosen, accuracy, output, workers, device)
 
 

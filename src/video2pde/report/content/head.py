@@ -213,9 +213,9 @@ def _notes(story: Story) -> tuple[Note, ...]:
     if not story.run.warnings:
         return ()
     if len(story.run.warnings) == 1:
-        return (Note(story.run.warnings[0], "warning"),)
+        return (Note(story.prose(story.run.warnings[0]), "warning"),)
     text = (
-        f"{len(story.run.warnings)} warnings, the first: {story.run.warnings[0]}. See ",
+        f"{len(story.run.warnings)} warnings, the first: {story.prose(story.run.warnings[0])}. See ",
         Link("all of them", "warnings"),
         ".",
     )

@@ -18,6 +18,7 @@ from video2pde.report.document import Cell, Image, Inline, Math, Span, Table, Te
 from video2pde.report.numbers import format_number
 from video2pde.report.plots import Colour
 from video2pde.report.sheets import Sheet, to_table
+from video2pde.report.style import base_library
 from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.catalogue import own_terms
 from video2pde.terms.words import describe
@@ -114,10 +115,11 @@ class Story:
     def _cell(self, cell: Cell, term: bool) -> Cell:
         if not term or not isinstance(cell, str):
             return cell
-        names = [name for name in cell.split(", ") if name]
-        if len(names) == 1:
-            return self.term_math(names[0])
-        return ", ".join(map(self.term, names)) or "nothing"
+        every = [name for name in cell.split(", ") if name]
+        if len(every) == 1:
+            return self.term_math(every[0])
+        shown = [self.term(name) for name in every if name not in _DRIFT]
+        return ", ".join([*shown, "drift"] if len(shown) < len(every) else shown) or "nothing"
 
 
 def named_windows(windows: Windows) -> tuple[tuple[str, slice, Colour], ...]:
@@ -166,7 +168,7 @@ def term_colour(name: str) -> Colour | None:
 
 def library_colour(name: str) -> Colour | None:
     """Give a library's colour, also to its variants such as "C front-aware"."""
-    return _LIBRARIES.get(name) or _LIBRARIES.get(name.split(",")[0].split(" ")[0])
+    return _LIBRARIES.get(name) or _LIBRARIES.get(base_library(name))
 
 
 def is_variant(name: str) -> bool:

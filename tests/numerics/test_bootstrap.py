@@ -1,0 +1,162 @@
+"""Block bootstrap: blocks that never jump, intervals of the right width, the same draws on any number of workers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from calibration_problems import pose, SETTINGS, truth_of
+from hypothesis import given
+from hypothesis import strategies as st
+from known_fields import known_field
+
+from video2pde.calibration import _estimates, calibrate, SCHEME_FLOOR
+from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, draw_blocks, politis_white
+from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration.systematic import discretisation_bias
+from video2pde.recording.synth import noisy
+
+OPTIONS = SETTINGS.calibration
+Posed = tuple[Problem, list[float], Fit]
+
+
+@pytest.fixture(scope="module")
+def posed() -> Posed:
+    problem, guess = pose(noisy(known_field("C", 64, 120), 0.01, 3), "C")
+    return problem, guess, fit_rollout(problem, guess, OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def booted(posed: Posed) -> Bootstrap:
+    return bootstrap_fit(posed[0], posed[2], OPTIONS)
+
+
+@given(st.integers(4, 200), st.integers(1, 60), st.integers(0, 2**32 - 1))
+def test_blocks_are_runs_of_frames(frames: int, length: int, seed: int) -> None:
+    length = min(length, frames)
+    order = draw_blocks(frames, length, np.random.default_rng(seed))
+    assert len(order) == frames
+    assert order.min() >= 0
+    assert order.max() < frames
+    steps = np.diff(order)
+    inside = np.arange(1, frames) % length != 0
+    assert (steps[inside] == 1).all()
+
+
+def test_every_frame_is_drawn_about_as_often() -> None:
+    counts = np.zeros(100)
+    for seed in range(400):
+        np.add.at(counts, draw_blocks(100, 10, np.random.default_rng(seed)), 1)
+    inner = counts[10:-10]
+    assert np.abs(inner / inner.mean() - 1).max() < 0.3
+
+
+def test_automatic_blocks_grow_with_the_memory_of_a_series() -> None:
+    rng = np.random.default_rng(5)
+    lengths = []
+    for memory in (0.0, 0.5, 0.9):
+        found = []
+        for _ in range(10):
+            series = np.zeros(600)
+            for k in range(1, 600):
+                series[k] = memory * series[k - 1] + rng.standard_normal()
+            found.append(politis_white(series))
+        lengths.append(float(np.median(found)))
+    assert lengths[0] <= 4
+    assert lengths[0] < lengths[1] < lengths[2]
+    # b = (2Ĝ²/D̂)^⅓ n^⅓ with the true autocovariances of memory 0.5
+    assert lengths[1] == pytest.approx((1.5 * (2 * 0.5 / 0.75) ** 2 * 600) ** (1 / 3), rel=0.5)
+    assert politis_white(np.zeros(50)) == 1
+
+
+def test_replicates_are_kept_and_counted(posed: Posed, booted: Bootstrap) -> None:
+    problem, _, fit = posed
+    assert booted.requested == booted.converged == 50
+    assert booted.failures == ()
+    assert booted.block_length == round(np.sqrt(len(problem.window.times)))
+    assert booted.draws.shape == (50, 2)
+    assert booted.velocity_std.shape == fit.velocity.shape
+    assert 0 < booted.velocity_std.max() < 0.05
+    assert np.diag(booted.correlation) == pytest.approx(1.0)
+    assert booted.value == pytest.approx(fit.coefficients - booted.bias)
+
+
+def test_draws_do_not_depend_on_the_workers(posed: Posed, booted: Bootstrap) -> None:
+    problem, _, fit = posed
+    again = bootstrap_fit(replace(problem, workers=2), fit, OPTIONS, workers=2)
+    assert np.array_equal(again.draws, booted.draws)
+    other = bootstrap_fit(problem, fit, OPTIONS.model_copy(update={"seed": 43, "replicates": 3}))
+    assert not np.array_equal(other.draws, booted.draws[:3])
+
+
+def test_restarted_blocks_find_the_law_too(posed: Posed) -> None:
+    problem, _, fit = posed
+    restarted = bootstrap_fit(problem, fit, OPTIONS.model_copy(update={"bootstrap": "restart", "block_length": 20}))
+    assert restarted.form == "restart"
+    assert restarted.converged == 50
+    assert np.median(restarted.draws[:, 0]) == pytest.approx(9.005, rel=0.05)
+    assert np.median(restarted.draws[:, 1]) == pytest.approx(0.666, rel=0.5)
+
+
+def test_concatenated_blocks_are_wrong(posed: Posed, booted: Bootstrap) -> None:
+    """One rollout through frames that jump in time, as published, ends far from the law; residual blocks do not."""
+    problem, guess, _ = posed
+    truth = truth_of("C", problem)
+    order = draw_blocks(len(problem.window.times), booted.block_length, np.random.default_rng(42))
+    window = problem.window
+    jumping = replace(
+        problem, window=replace(window, values=window.values[order]), velocity=problem.velocity[order], drift="fixed"
+    )
+    wrong = fit_rollout(jumping, guess, OPTIONS.model_copy(update={"max_iterations": 40}))
+    assert np.abs(wrong.coefficients / truth - 1).max() > 0.1
+    assert np.abs(np.median(booted.draws, axis=0) / truth - 1).max() < 0.05
+
+
+def test_intervals_hold_and_are_no_wider_than_needed() -> None:
+    """A small version of the coverage table; the whole of it is among the recoveries."""
+    field = known_field("C", 64, 120)
+    values, halves, held = [], [], []
+    for seed in range(8):
+        problem, guess = pose(noisy(field, 0.01, seed), "C")
+        fit = fit_rollout(problem, guess, OPTIONS)
+        boot = bootstrap_fit(problem, fit, OPTIONS)
+        found = _estimates(problem, fit, boot, discretisation_bias(problem, fit), SCHEME_FLOOR).values()
+        truth = truth_of("C", problem)
+        values.append([e.value for e in found] / truth)
+        halves.append([(e.high - e.low) / 2 for e in found] / truth)
+        held.append([e.low <= t <= e.high for e, t in zip(found, truth, strict=True)])
+    assert (np.sum(held, axis=0) >= 7).all()
+    assert (np.mean(halves, axis=0) < 3 * np.std(values, axis=0, ddof=1)).all()
+    # intervals that forget the start's noise or the noise's size would be caught here
+    assert (np.mean(halves, axis=0) > 1.2 * np.std(values, axis=0, ddof=1)).all()
+
+
+def test_noise_widens_intervals_in_proportion() -> None:
+    widths = []
+    for level in (0.005, 0.02):
+        problem, guess = pose(noisy(known_field("C", 64, 120), level, 1), "C")
+        boot = bootstrap_fit(problem, fit_rollout(problem, guess, OPTIONS), OPTIONS)
+        widths.append(boot.draws.std(axis=0))
+    assert widths[1] / widths[0] == pytest.approx([4.0, 4.0], rel=0.5)
+
+
+def test_the_floor_is_added_and_stated(posed: Posed) -> None:
+    problem, guess, _ = posed
+    settings = SETTINGS.model_copy(update={"calibration": OPTIONS.model_copy(update={"replicates": 10})})
+    tight, wide = (calibrate("C", problem, {"weak": guess}, settings, floor=floor) for floor in (0.0, 0.02))
+    assert wide.floor == 0.02
+    for name, estimate in wide.estimates.items():
+        narrow = tight.estimates[name]
+        assert estimate.value == narrow.value
+        inner, outer = narrow.high - narrow.value, estimate.high - estimate.value
+        assert outer == pytest.approx(np.hypot(inner, 0.02 * abs(estimate.value)))
+    assert wide.grid_bias == pytest.approx(discretisation_bias(problem, wide.fit))
+
+
+def test_without_replicates_there_is_no_interval(posed: Posed) -> None:
+    problem, guess, _ = posed
+    settings = SETTINGS.model_copy(update={"calibration": OPTIONS.model_copy(update={"replicates": 0})})
+    done = calibrate("C", problem, {"weak": guess}, settings)
+    assert done.bootstrap is None
+    assert all(np.isnan([e.low, e.high]).all() for e in done.estimates.values())
