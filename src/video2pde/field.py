@@ -24,6 +24,10 @@ from video2pde.errors import InputError
 
 Pitch = Literal["cells", "nodes"]
 FORMAT_VERSION = 1
+CORE_DEPTH = 3
+"""Pixels by which a mask is eroded to its core, ..."""
+CORE_SHARE = 0.3
+"""... unless less than this share of it would be left."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,23 @@ class Field:
     @property
     def duration(self) -> float:
         return float(self.times[-1] - self.times[0])
+
+    @cached_property
+    def core(self) -> NDArray[np.bool_] | None:
+        """The mask without its edge: the pixels whose neighbours obey the law too; None without a mask.
+
+        A rollout follows the recording outside the core. At the very edge of a mask the picture falls off to something
+        that does not obey the law (the dark around a droplet), and a law that diffuses would leak into it.
+        """
+        if self.mask is None:
+            return None
+        from scipy.ndimage import binary_erosion
+
+        for depth in range(CORE_DEPTH, 0, -1):
+            core: NDArray[np.bool_] = binary_erosion(self.mask, iterations=depth, border_value=1)
+            if core.sum() >= CORE_SHARE * self.mask.sum():
+                return core
+        return self.mask
 
     def frames(self, window: slice) -> Field:
         """Take a run of frames; times keep their origin, so that windows stay comparable."""

@@ -253,9 +253,9 @@ def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: 
     """Roll one model out over a window from its first frame; NaN where it failed."""
     part = field.frames(window)
     velocity = window_velocities(part, drift.frames(window), {"law": model}, settings)["law"]
-    if part.mask is not None:
+    if part.core is not None:
         rollout = simulate_forced(
-            [model], part.values[0], part.values, ~part.mask, part.times, part.grid, velocity[None], settings.rollout
+            [model], part.values[0], part.values, ~part.core, part.times, part.grid, velocity[None], settings.rollout
         )[0]
     else:
         rollout = simulate(

@@ -29,7 +29,7 @@ def test_it_opens_and_says_what_was_found(browser: Browser, run: Path) -> None:
         text = page.locator("body").inner_text()
         assert HOSTILE in text
         assert page.locator("img[src=x]").count() == 0
-        assert f"{100 * result['test']['rrmse']:.3g} %" in page.locator(".verdict").inner_text()
+        assert f"{100 * result['test']['rrmse']:.3g}\u202f%" in page.locator(".verdict").inner_text()
         assert page.locator(".coefficients tbody tr").count() == len(result["selected"]["terms"]) + 2
         titles = page.locator("main h2").all_inner_texts()
         assert titles.index("Selection") < titles.index("The test window") < titles.index("Settings")

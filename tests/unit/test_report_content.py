@@ -115,7 +115,7 @@ def test_every_number_on_the_page_is_the_artefacts(page: Page, law: Artefacts, r
     lines = [v for v in walk(sections["test"]) if isinstance(v, Series) and v.name == result["selected"]["library"]]
     assert law.test_score is not None
     assert np.allclose(np.asarray(lines[0].y), 100 * law.test_score.full.rrmse_over_time)
-    assert f"{100 * result['test']['rrmse']:.3g} %" in words(sections["test"].sentence)
+    assert f"{100 * result['test']['rrmse']:.3g}\u202f%" in words(sections["test"].sentence)
 
 
 def test_the_criteria_stand_as_pass_and_fail(page: Page, result: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from video2pde.calibration.fit import (
     bring_back,
@@ -262,8 +263,9 @@ def _summarise(
     bias = draws.mean(axis=0) - fit.coefficients
     value = fit.coefficients - bias
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-    # with few replicates the outer quantiles fall short: never narrower than the normal interval
-    half = 1.96 * draws.std(axis=0, ddof=1)
+    # few replicates, drawn from few blocks: the outer quantiles fall short, so never narrower than Student's interval
+    blocks = len(problem.window.times) / length
+    half = student.ppf(0.975, max(blocks - 1, 1)) * draws.std(axis=0, ddof=1)
     spread = np.atleast_2d(np.corrcoef(draws.T)) if count > 1 else np.eye(1)
     return Bootstrap(
         settings.bootstrap, length, settings.replicates, draws, bias, value,

@@ -153,6 +153,7 @@ def _minimise(target: _Target, names: list[str], source: str, guess: list[float]
     result = least_squares(residual, first, jacobian, method="trf", xtol=1e-5, ftol=1e-8, gtol=1e-12, max_nfev=60)
     pixel, radius, growth = target.parts(result.fun)
     found = dict(zip(names, (float(c) for c in coefficients(result.x)), strict=True))
+    failed = 2 * float(result.cost) >= PENALTY**2
     return FrontFit(
         source,
         positive,
@@ -161,6 +162,6 @@ def _minimise(target: _Target, names: list[str], source: str, guess: list[float]
         pixel,
         radius,
         growth,
-        bool(result.status > 0),
-        str(result.message),
+        bool(result.status > 0) and not failed,
+        "no rollout could be completed from this start" if failed else str(result.message),
     )

@@ -54,14 +54,14 @@ class Window:
 def prepare_window(field: Field, max_points: int | None = None, seed: int = 0) -> Window:
     """Take point values from cell averages, u − (Δx² u_xx + Δy² u_yy)/24, and choose the pixels that count."""
     values = deconvolve_cells(field.values) if field.grid.pitch == "cells" else field.values
-    weight = np.ones(field.grid.shape) if field.mask is None else field.mask.astype(float)
+    weight = np.ones(field.grid.shape) if field.core is None else field.core.astype(float)
     if max_points is not None and max_points < weight.sum() * len(field):
         rng = np.random.default_rng([seed, 3])
         chosen = np.flatnonzero(weight.ravel())
         keep = rng.choice(chosen, max(16, max_points // len(field)), replace=False)
         weight = np.zeros(field.grid.shape)
         weight.flat[keep] = 1.0
-    return Window(values, field.times, field.grid, weight, None if field.mask is None else ~field.mask)
+    return Window(values, field.times, field.grid, weight, None if field.core is None else ~field.core)
 
 
 def deconvolve_cells(values: NDArray[np.float32]) -> NDArray[np.float32]:

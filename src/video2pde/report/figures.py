@@ -48,12 +48,7 @@ def write_figures(run: Artefacts, folder: Path) -> dict[str, bytes]:
     gc.freeze()
     for name, draw in collect_figures(run):
         with style.apply():
-            figure = draw()
-            for suffix in FORMATS:
-                with atomic_path(folder / f"{name}.{suffix}") as temporary:
-                    figure.savefig(temporary, bbox_inches=None)
-                # laid out once is enough: the second format takes it as it is
-                figure.set_layout_engine("none")
+            style.save(draw(), folder / name)
         if name in PAGE:
             pictures[name] = _small_png(folder / f"{name}.png")
         written.append(name)

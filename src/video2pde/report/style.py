@@ -5,12 +5,14 @@ The colours are Okabe and Ito's palette, which people with any colour vision can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
 from video2pde.field import atomic_path
@@ -64,9 +66,10 @@ _LIBRARIES: Mapping[str, str] = {
     "R": GREEN,
     "P": BLUE,
 }
+DOTS_PER_INCH = 200
 _STYLE: Mapping[str, Any] = {
     "figure.dpi": 110,
-    "savefig.dpi": 200,
+    "savefig.dpi": DOTS_PER_INCH,
     "savefig.bbox": "tight",
     "figure.constrained_layout.use": True,
     "font.size": 9,
@@ -100,13 +103,21 @@ def apply() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: Path, formats: Sequence[str] = ("png", "pdf")) -> list[Path]:
-    """Write a figure as ``path`` with each suffix, in the project's resolution and fonts."""
+def save(figure: Figure, path: Path) -> list[Path]:
+    """Write a figure as ``path``.png and ``path``.pdf, in the project's resolution and fonts.
+
+    The canvases are asked directly: ``savefig`` would draw each figure once more to measure it, which the layout
+    engine has done already.
+    """
+    targets = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", "pdf")]
     with apply():
-        targets = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
-        for target in targets:
-            with atomic_path(target) as temporary:
-                figure.savefig(temporary)
+        figure.set_dpi(DOTS_PER_INCH)
+        with atomic_path(targets[0]) as temporary:
+            FigureCanvasAgg(figure).print_png(temporary)
+        # laid out once is enough: the second format takes it as it is
+        figure.set_layout_engine("none")
+        with atomic_path(targets[1]) as temporary:
+            FigureCanvasPdf(figure).print_pdf(temporary)
     return targets
 
 

@@ -184,7 +184,7 @@ def validate(
     """
     chosen = settings or RolloutSettings()
     base = None if background is None else np.asarray(background, float)
-    judge = _Judge(window, chosen, Reference.of(window.values, window.grid, chosen.levels, window.mask, base))
+    judge = _Judge(window, chosen, Reference.of(window.values, window.grid, chosen.levels, window.core, base))
     entries: list[tuple[str, Mode, Model]] = [(DRIFT, "baseline", Model())]
     if diffusion is not None:
         entries.append((DIFFUSION, "baseline", Model.of({"laplacian": diffusion})))
@@ -246,9 +246,9 @@ class _Judge:
             part = entries[begin : begin + batch]
             models = [model for _, _, model in part]
             velocity = np.stack(velocities[begin : begin + batch])
-            if w.mask is not None:
+            if w.core is not None:
                 rollouts = simulate_forced(
-                    models, w.values[0], w.values, ~w.mask, w.times, w.grid, velocity, self.settings
+                    models, w.values[0], w.values, ~w.core, w.times, w.grid, velocity, self.settings
                 )
             else:
                 rollouts = simulate_batch(

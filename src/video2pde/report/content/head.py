@@ -36,7 +36,7 @@ VERDICTS: dict[str, tuple[str, Level]] = {
     "ambiguous": ("More than one law fits this recording", "warning"),
     "no_law": ("No law was found in this recording", "warning"),
 }
-MOST_BARS = 6
+MOST_RIVALS = 2
 
 
 def compose_head(story: Story, player: bool = True) -> Head:
@@ -171,7 +171,10 @@ def _selected(chosen: Calibration, story: Story) -> Headline:
 
 def _comparisons(story: Story, test: Validation) -> tuple[Comparison, ...]:
     chosen = None if story.run.selection is None else story.run.selection.chosen
-    scores = [(row.library, row.measured) for row in test.rows] + [(s.name, s) for s in test.baselines]
+    # law and baselines always, of the rivals the best few
+    rivals = [row for row in sorted(test.rows, key=lambda r: r.measured.full.rrmse) if row.library != chosen]
+    shown = [row for row in test.rows if row.library == chosen] + rivals[:MOST_RIVALS]
+    scores = [(row.library, row.measured) for row in shown] + [(s.name, s) for s in test.baselines]
     usable = [(name, score) for name, score in scores if not score.failure]
     if not usable:
         return ()
@@ -183,7 +186,7 @@ def _comparisons(story: Story, test: Validation) -> tuple[Comparison, ...]:
     comparisons = []
     for label, measure, value in kinds:
         ranked = sorted(usable, key=lambda item: value(item[1]))
-        bars = [Bar(_bar_name(name, s, chosen), value(s), name == chosen) for name, s in ranked][:MOST_BARS]
+        bars = [Bar(_bar_name(name, s, chosen), value(s), name == chosen) for name, s in ranked]
         comparisons.append(Comparison(label, tuple(bars), measure, "Root mean square; less is better."))
     return tuple(comparisons)
 

@@ -41,6 +41,8 @@ MEANINGS = {
     "u_laplacian": "diffusion weighted by u", "biharmonic": "smoothing of the fourth order", "dx": "transport along x",
     "dy": "transport along y", "dxx": "diffusion along x", "dyy": "diffusion along y",
 }  # fmt: skip
+NARROW = "\u202f"
+"""A narrow space that does not break, between a number and its per cent sign."""
 _DRIFT = {"drift_x": "−v_x u_x", "drift_y": "−v_y u_y", "drift": "−v·∇u"}
 
 
@@ -107,10 +109,10 @@ class Story:
         return Table(table.columns, rows, table.caption if caption is None else caption)
 
     def prose(self, text: str) -> str:
-        """Write the names of terms in a text as formulas, and a space before each per cent sign."""
+        """Write the names of terms in a text as formulas, and keep each number and its per cent sign together."""
         longest = sorted((n for n in self.terms() if len(n) > 2), key=len, reverse=True)
         shown = re.sub(rf"\b({'|'.join(map(re.escape, longest))})\b", lambda match: self.term(match[0]), text)
-        return re.sub(r"(?<=\d)%", " %", shown)
+        return re.sub(r"(?<=\d)%", f"{NARROW}%", shown)
 
     def _cell(self, cell: Cell, term: bool) -> Cell:
         if not term or not isinstance(cell, str):
@@ -133,7 +135,7 @@ def percent(share: float | None, digits: int = 3) -> str:
     """Write a share in per cent; what is not a number is called undefined."""
     if share is None or math.isnan(share):
         return "undefined"
-    return f"{format_number(100.0 * share, f'.{digits}g')} %"
+    return f"{format_number(100.0 * share, f'.{digits}g')}{NARROW}%"
 
 
 def number(value: float | None, unit: str = "", digits: int = 4) -> str:

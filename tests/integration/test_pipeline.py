@@ -1,0 +1,170 @@
+"""The whole way from a saved field or a film to the choice, on small recordings of known laws."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from video2pde.errors import InputError
+from video2pde.field import Field, Grid, Windows
+from video2pde.pipeline import run_pipeline, STAGES
+from video2pde.recording.synth import Camera, exact_field, find_preset, noisy, render_film
+from video2pde.runs.archive import load_artefact
+from video2pde.runs.events import QuietEvents
+from video2pde.settings import load_settings, Settings
+
+BEFORE_TEST = list(STAGES)[1 : list(STAGES).index("test")]
+"""The stages from the drift to the choice."""
+
+
+def quick(**overrides: Any) -> Settings:
+    """The quick preset, quicker still."""
+    chosen = {"run.workers": 1, "calibration.replicates": 6, "identifiability.stability_runs": 10, **overrides}
+    return load_settings("quick", overrides=chosen)
+
+
+@cache
+def small_field(name: str, n: int = 56, frames: int = 100, noise: float = 0.002) -> Field:
+    case = find_preset(name)
+    field = exact_field(case, Grid(n, n, 200.0, 200.0), np.linspace(0, case.duration, frames))
+    return noisy(field, case.noise or noise, 7)
+
+
+def run(field: Field, folder: Path, settings: Settings | None = None, until: str = "test") -> None:
+    folder.mkdir(exist_ok=True)
+    film = field.save(folder / "field.npz")
+    run_pipeline(film, folder / "run", settings or quick(), until=until)
+
+
+def artefact(folder: Path, stage: str) -> Any:
+    return load_artefact(stage_file(folder, stage))
+
+
+def stage_file(folder: Path, stage: str) -> Path:
+    (found,) = (folder / "run" / "stages").glob(f"*-{stage}.npz")
+    return found
+
+
+def content(folder: Path, stage: str) -> dict[str, bytes]:
+    """Give the bytes of an artefact, without the key under which it was stored."""
+    with zipfile.ZipFile(stage_file(folder, stage)) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if name != "meta.json"}
+
+
+class Listener(QuietEvents):
+    """Note which stages were computed and which were found in the folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.computed: list[str] = []
+        self.loaded: list[str] = []
+
+    def done(self, name: str, seconds: float, cached: bool) -> None:
+        (self.loaded if cached else self.computed).append(name)
+        super().done(name, seconds, cached)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over the field of C up to the test window."""
+    folder = tmp_path_factory.mktemp("finished")
+    run(small_field("C"), folder)
+    return folder
+
+
+def test_the_law_of_a_small_field_is_found(finished: Path) -> None:
+    selection, _ = artefact(finished, "selection")
+    assert (selection.verdict, selection.chosen) == ("law", "C")
+    chosen = artefact(finished, "calibration")["C"]
+    for name, value in find_preset("C").law.coefficients.items():
+        assert chosen.estimates[name].value == pytest.approx(value, rel=0.02)
+    tested = artefact(finished, "test")
+    scores = {row.library: row.measured for row in tested.scores.rows}
+    assert scores["C"].full.rrmse < 0.5 * tested.scores.persistence.full.rrmse
+    windows = Windows.split(100)
+    assert [first for first, _ in tested.forecasts] == [windows.validation_end - 20, windows.validation_end]
+
+
+@pytest.mark.parametrize(("name", "library"), [("A", "A"), ("Fisher", "R")])
+def test_other_laws_are_found(name: str, library: str, tmp_path: Path) -> None:
+    run(small_field(name), tmp_path, until="selection")
+    selection, _ = artefact(tmp_path, "selection")
+    assert (selection.verdict, selection.chosen) == ("law", library)
+
+
+@pytest.mark.parametrize("name", ["noise", "static", "drift"])
+def test_a_recording_without_a_law_says_so(name: str, tmp_path: Path) -> None:
+    """Noise and a still picture have none; pure drift is no law of spreading either."""
+    run(small_field(name), tmp_path)
+    selection, _ = artefact(tmp_path, "selection")
+    assert (selection.verdict, selection.chosen) == ("no_law", None)
+    assert selection.reason
+    assert artefact(tmp_path, "test").forecasts == ()
+
+
+def test_nothing_up_to_the_choice_depends_on_the_test_window(finished: Path, tmp_path: Path) -> None:
+    field = small_field("C")
+    values = field.values.copy()
+    values[Windows.split(len(field)).test] = np.random.default_rng(0).random(values[80:].shape, np.float32)
+    run(replace(field, values=values), tmp_path)
+    for stage in BEFORE_TEST:
+        assert content(tmp_path, stage) == content(finished, stage), stage
+    assert content(tmp_path, "test") != content(finished, "test")
+
+
+def test_the_training_window_alone_makes_the_calibration(finished: Path, tmp_path: Path) -> None:
+    """The comparison above has teeth: a change of one training frame is seen by every stage."""
+    field = small_field("C")
+    values = field.values.copy()
+    values[30] += 0.01
+    run(replace(field, values=values), tmp_path, until="calibration")
+    assert content(tmp_path, "discovery") != content(finished, "discovery")
+    assert content(tmp_path, "calibration") != content(finished, "calibration")
+
+
+def test_same_seed_same_result_on_one_and_two_workers(finished: Path, tmp_path: Path) -> None:
+    run(small_field("C"), tmp_path, quick(**{"run.workers": 2}))
+    for stage in (*BEFORE_TEST, "test"):
+        assert content(tmp_path, stage) == content(finished, stage), stage
+
+
+def test_another_seed_is_another_draw(finished: Path, tmp_path: Path) -> None:
+    run(small_field("C"), tmp_path, quick(**{"calibration.seed": 43}), until="calibration")
+    assert content(tmp_path, "discovery") == content(finished, "discovery")
+    assert content(tmp_path, "calibration") != content(finished, "calibration")
+
+
+def test_a_late_setting_recomputes_only_what_depends_on_it(tmp_path: Path) -> None:
+    film = small_field("A").save(tmp_path / "field.npz")
+    for overrides, computed in (
+        ({}, [stage for stage in STAGES if stage != "report"]),
+        ({}, []),
+        ({"selection.tie": 0.06}, ["selection", "test"]),
+        ({"selection.tie": 0.06, "calibration.replicates": 7}, ["calibration", "front", "selection", "test"]),
+    ):
+        listener = Listener()
+        run_pipeline(film, tmp_path / "run", quick(**overrides), listener, until="test")
+        assert listener.computed == computed
+        assert listener.computed + listener.loaded == [*listener.computed, *listener.loaded]
+        assert len(listener.computed) + len(listener.loaded) == len(STAGES) - 1
+
+
+def test_a_film_goes_the_same_way(tmp_path: Path) -> None:
+    film = render_film(find_preset("A"), tmp_path, Camera(size=(224, 224), frames=101, noise=0.005, crf=12))
+    settings = quick(**{"recording.grid": (56, 56)})
+    run_pipeline(film, tmp_path / "run", settings, until="selection")
+    selection, _ = artefact(tmp_path, "selection")
+    assert (selection.verdict, selection.chosen) == ("law", "A")
+    estimate = artefact(tmp_path, "calibration")["A"].estimates["laplacian"]
+    assert estimate.value == pytest.approx(find_preset("A").law.laplacian, rel=0.02)
+
+
+def test_an_unknown_stage_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no stage 'coffee'"):
+        run_pipeline(tmp_path / "none.npz", tmp_path / "run", until="coffee")

@@ -1,0 +1,149 @@
+"""The choice among calibrated contenders, from scores made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from video2pde.calibration import Est
+from video2pde.selection import block_error, exceeds, select, Selection
+
+FRAMES = 60
+TERMS = {
+    "A": ("laplacian",),
+    "B": ("u", "laplacian"),
+    "C": ("grad_squared", "laplacian"),
+    "C-alt": ("u_grad_squared", "laplacian"),
+    "C-both": ("grad_squared", "u_grad_squared", "laplacian"),
+}
+NOISE = np.abs(np.random.default_rng(0).normal(1.0, 0.1, FRAMES))
+
+
+def score(mse: float | NDArray[Any], front: float = 0.1, centroid: float = 0.1, failure: str = "") -> Any:
+    series = mse * NOISE if np.isscalar(mse) else np.asarray(mse)
+    full = SimpleNamespace(
+        rrmse=float(np.sqrt(series.mean())), mse=series, front_rmse=front, centroid_rmse=centroid
+    )
+    return SimpleNamespace(full=full, failure=failure, skill=1 - float(series.mean()))
+
+
+def choose(
+    errors: Mapping[str, float | NDArray[Any]],
+    fits: Mapping[str, float] | None = None,
+    laplacian: Est | None = None,
+    extra: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Selection:
+    """Select among libraries with the given squared errors; persistence has 1."""
+    estimate = laplacian or Est(0.7, 0.6, 0.8)
+    calibrations: Any = {
+        name: SimpleNamespace(
+            estimates={term: estimate if term == "laplacian" else Est(9.0, 8.9, 9.1) for term in TERMS[name]},
+            fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6)),
+        )
+        for name in errors
+    }
+    scores = {name: score(error) for name, error in errors.items()} | dict(extra or {})
+    rows = tuple(SimpleNamespace(library=name, measured=value) for name, value in scores.items())
+    validation: Any = SimpleNamespace(rows=rows, persistence=score(1.0))
+    return select(calibrations, validation, **options)
+
+
+def test_the_best_law_wins_where_it_is_clearly_best() -> None:
+    chosen = choose({"A": 0.5, "C": 0.01, "C-alt": 0.05})
+    assert (chosen.verdict, chosen.chosen) == ("law", "C")
+    assert chosen.alternatives == ("C-alt", "A")
+    assert "C predicts the validation window" in chosen.reason
+
+
+@pytest.mark.parametrize("excess", [0.0, 0.04])
+def test_a_nested_tie_goes_to_the_simpler_law(excess: float) -> None:
+    chosen = choose({"A": 0.01 * (1 + excess) ** 2, "C": 0.01, "C-both": 0.0099})
+    assert (chosen.verdict, chosen.chosen) == ("law", "A")
+    if excess:
+        assert "the simpler law" in chosen.reason
+
+
+def test_a_larger_law_needs_more_than_the_tolerance() -> None:
+    assert choose({"A": 0.01 * 1.2**2, "C": 0.01}).chosen == "C"
+    assert choose({"C": 0.01, "C-both": 0.0099}).chosen == "C"
+    # a selection that took the smallest error would choose C-both here
+    assert min({"C": 0.01, "C-both": 0.0099}.items(), key=lambda item: item[1])[0] == "C-both"
+
+
+def test_laws_of_one_size_that_cannot_be_told_apart_are_ambiguous() -> None:
+    chosen = choose({"C": 0.01, "C-alt": 0.01})
+    assert chosen.verdict == "ambiguous"
+    assert chosen.chosen in ("C", "C-alt")
+    assert "C and C-alt have 2 terms each" in chosen.reason
+    assert "would decide" in chosen.reason
+
+
+def test_the_training_window_may_tell_equal_predictions_apart() -> None:
+    chosen = choose({"C": 0.01, "C-alt": 0.01}, fits={"C": 1e-6, "C-alt": 2e-6})
+    assert (chosen.verdict, chosen.chosen) == ("law", "C")
+
+
+def test_nothing_better_than_persistence_is_no_law() -> None:
+    chosen = choose({"A": 0.999, "C": 1.1})
+    assert (chosen.verdict, chosen.chosen) == ("no_law", None)
+    assert "nothing beats persistence" in chosen.reason
+    scatter = np.random.default_rng(1).normal(0, 0.4, FRAMES)
+    noisy = choose({"A": 0.95 * NOISE + scatter - scatter.mean()})
+    assert noisy.verdict == "no_law"
+
+
+def test_backward_diffusion_is_not_chosen() -> None:
+    chosen = choose({"C": 0.01}, laplacian=Est(-0.3, -0.4, -0.2))
+    assert chosen.verdict == "no_law"
+    assert "backward diffusion" in chosen.reason
+    undecided = choose({"C": 0.01}, laplacian=Est(-0.01, -0.1, 0.08))
+    assert undecided.verdict == "law"
+
+
+def test_a_reason_found_earlier_and_an_empty_table_are_no_law() -> None:
+    assert choose({"C": 0.01}, why_not="nothing moves").reason == "nothing moves"
+    empty = choose({})
+    assert (empty.verdict, empty.reason) == ("no_law", "no library was left to calibrate")
+
+
+def test_every_criterion_has_limit_and_margin() -> None:
+    chosen = choose({"A": 0.5, "C": 0.01})
+    table = {candidate.library: candidate for candidate in chosen.candidates}
+    assert [c.name for c in table["C"].criteria] == [
+        "validation rRMSE", "front radius", "centroid", "sign of the Laplacian",
+    ]  # fmt: skip
+    assert all(c.passed for c in table["C"].criteria)
+    assert not table["A"].criteria[0].passed
+    assert table["A"].criteria[0].margin < 0 <= table["C"].criteria[0].margin
+
+
+def test_a_front_best_model_is_kept_beside_the_choice() -> None:
+    chosen = choose({"C": 0.01}, extra={"C front-aware": score(0.012, front=0.02)})
+    assert (chosen.chosen, chosen.front_best) == ("C", "C front-aware")
+    failed = choose({"C": 0.01}, extra={"C front-aware": score(0.012, front=0.0, failure="blew up")})
+    assert failed.front_best == "C"
+
+
+def test_the_digest_names_choice_and_numbers() -> None:
+    first, again = choose({"A": 0.5, "C": 0.01}), choose({"A": 0.5, "C": 0.01})
+    assert first.digest == again.digest
+    assert len(first.digest) == 64
+    assert choose({"A": 0.5, "C": 0.011}).digest != first.digest
+
+
+def test_errors_of_correlated_series_are_larger() -> None:
+    rng = np.random.default_rng(2)
+    white = rng.standard_normal(900)
+    slow = np.repeat(rng.standard_normal(30), 30)
+    assert block_error(white) == pytest.approx(1 / 30, rel=0.5)
+    assert block_error(slow) > 3 * block_error(white)
+    assert not exceeds(slow + 0.1, np.zeros(900))
+    assert exceeds(white + 0.3, np.zeros(900))
+    assert exceeds(np.full(5, np.inf), np.zeros(5))
+    assert not exceeds(np.zeros(5), np.full(5, np.inf))
