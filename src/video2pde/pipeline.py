@@ -150,10 +150,12 @@ def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
     selection, _ = run.stage("selection", choose, ("front", "validation"), s.selection)
     # the choice is on disk from here on; only now may the test window be read
     run.stage("test", lambda: evaluate(field, windows, selection, models, diffusion, s), ("selection",))
-    run.begin("report")
     from video2pde.report.publish import Artefacts, publish
 
     artefacts = Artefacts(s, run.artefacts, run.timings)
+    if run.until == "test":
+        return artefacts.result
+    run.begin("report")
     publish(run.folder.path, artefacts, latex, figures)
     run.finish("report")
     return artefacts.result
@@ -218,7 +220,7 @@ class _Run:
         self.timings[name], self.artefacts[name] = seconds, artefact
         self.folder.write_json(STANDING, self._keys)
         self.events.done(name, seconds, cached)
-        if name == self.until:
+        if name == self.until != "test":
             raise _EndHere
         return artefact
 

@@ -89,11 +89,21 @@ def block_error(series: Array) -> float:
 
 
 def exceeds(first: Array, second: Array) -> bool:
-    """Tell whether a series of errors is larger than another one, frame by frame, beyond its uncertainty."""
-    difference = np.asarray(first) - np.asarray(second)
-    if not np.isfinite(difference).all():
-        return bool(np.isfinite(second).all())
-    return bool(difference.mean() > CERTAIN * block_error(difference))
+    """Tell whether a series of errors is larger than another one, frame by frame, beyond its uncertainty.
+
+    Compared is (e₁ − e₂)/(e₁ + e₂): errors of rollouts grow from zero, and a plain difference would take that growth
+    for scatter.
+    """
+    e1, e2 = np.asarray(first, float), np.asarray(second, float)
+    if not np.isfinite(e1).all():
+        return bool(np.isfinite(e2).all())
+    if not np.isfinite(e2).all():
+        return False
+    there = e1 + e2 > 0
+    if np.count_nonzero(there) < 2:
+        return False
+    relative = (e1[there] - e2[there]) / (e1[there] + e2[there])
+    return bool(relative.mean() > CERTAIN * block_error(relative))
 
 
 def select(
@@ -217,7 +227,7 @@ def _told_apart(
 
 
 def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float) -> str:
-    bigger = [c for c in table if c.rrmse < winner.rrmse and c.library != winner.library]
+    bigger = [c for c in table if c.admissible and c.rrmse < winner.rrmse and len(c.terms) > len(winner.terms)]
     text = f"{winner.library} predicts the validation window with an error of {winner.rrmse:.2%}"
     if bigger:
         names = ", ".join(f"{c.library} ({c.rrmse:.2%})" for c in bigger)

@@ -61,9 +61,7 @@ def test_soft_radii_are_those_of_the_fronts(posed: Posed) -> None:
     target = _Target(problem, fit, SETTINGS.front, SETTINGS.rollout, background)
     assert len(target.frames) == 40
     observed = np.asarray(target.observed, float)
-    sharp = front_radii(
-        observed, problem.window.grid, SETTINGS.rollout.levels, background=target.background
-    )
+    sharp = front_radii(observed, problem.window.grid, SETTINGS.rollout.levels, background=target.background)
     wide = target.radii[:, 2:]
     # a soft edge smears the radius by little where the front is steep
     assert np.abs(wide / sharp[:, 2:] - 1).max() < 0.15

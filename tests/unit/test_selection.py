@@ -26,9 +26,7 @@ NOISE = np.abs(np.random.default_rng(0).normal(1.0, 0.1, FRAMES))
 
 def score(mse: float | NDArray[Any], front: float = 0.1, centroid: float = 0.1, failure: str = "") -> Any:
     series = mse * NOISE if np.isscalar(mse) else np.asarray(mse)
-    full = SimpleNamespace(
-        rrmse=float(np.sqrt(series.mean())), mse=series, front_rmse=front, centroid_rmse=centroid
-    )
+    full = SimpleNamespace(rrmse=float(np.sqrt(series.mean())), mse=series, front_rmse=front, centroid_rmse=centroid)
     return SimpleNamespace(full=full, failure=failure, skill=1 - float(series.mean()))
 
 

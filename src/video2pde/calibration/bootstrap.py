@@ -75,12 +75,10 @@ def bootstrap_fit(
     """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
     frames = len(problem.window.times)
     alone = replace(problem, workers=1)
-    # the start of the fit carries the noise of its few frames through the whole rollout, where it would be drawn again
-    # in every block; the start that all frames agree on does not
-    agreed = bring_back(alone, fit.coefficients, fit.velocity, slice(0, frames), smooth_frame(fit.start))
-    residuals = problem.window.values - _roll_out(alone, fit, agreed)
-    # what stays the same in all frames is no noise, and would shift every replicate alike
-    residuals -= residuals.mean(axis=0)
+    residuals = _residuals(alone, fit)
+    if residuals is None:
+        reason = "the fitted law's own rollout could not be completed"
+        return _summarise(problem, fit, settings, 1, [], (reason,) * settings.replicates)
     length = _block_length(alone, fit, residuals, settings)
     seeds = [(settings.seed, index) for index in range(settings.replicates)]
     if settings.bootstrap == "residual":
@@ -92,6 +90,22 @@ def bootstrap_fit(
     good = [result for result in results if not isinstance(result, str)]
     failures = tuple(result for result in results if isinstance(result, str))
     return _summarise(problem, fit, settings, length, good, failures)
+
+
+def _residuals(problem: Problem, fit: Fit) -> NDArray[np.float32] | None:
+    """Give what the fitted law leaves unexplained in each frame; None where it cannot be rolled out.
+
+    The start of the fit carries the noise of its few frames through the whole rollout, where every block would draw
+    it again. The start that all frames agree on does not, so it is taken where it can be.
+    """
+    every = slice(0, len(problem.window.times))
+    agreed = bring_back(problem, fit.coefficients, fit.velocity, every, smooth_frame(fit.start))
+    for start in (agreed, fit.start):
+        residuals = problem.window.values - _roll_out(problem, fit, start)
+        if np.isfinite(residuals).all():
+            # what stays the same in all frames is no noise, and would shift every replicate alike
+            return np.asarray(residuals - residuals.mean(axis=0))
+    return None
 
 
 def _roll_out(problem: Problem, fit: Fit, start: Array) -> NDArray[np.float32]:
@@ -169,7 +183,7 @@ def _refit_residual_blocks(
     )
     scale = np.sqrt(np.maximum(np.diag(world.hessian), 1e-30))
     step = -np.linalg.solve(world.hessian / np.outer(scale, scale) + 1e-12 * np.eye(len(scale)), slope / scale) / scale
-    if relative_size(problem, step) > LINEAR:
+    if not relative_size(problem, step) <= LINEAR:
         return f"a coefficient moved by {relative_size(problem, step):.0%}, too far for a linear step"
     terms, columns = len(problem.terms), len(world.columns)
     coefficients = fit.coefficients + step[:terms]

@@ -37,7 +37,8 @@ SPLINE = 5
 def discretisation_bias(problem: Problem, fit: Fit) -> Array:
     """Give what the fit adds to the coefficients of a law that it is given exactly, shape (K,).
 
-    Zero where the finer grid cannot carry the law (backward diffusion grows the faster the finer the grid). The picture's mask plays no part here: the finer truth has no region that does not obey the law.
+    Zero where the finer grid cannot carry the law (backward diffusion grows the faster the finer the grid). The
+    picture's mask plays no part here: the finer truth has no region that does not obey the law.
     """
     nothing = np.zeros(len(problem.terms))
     finer = _finer_truth(problem, fit)

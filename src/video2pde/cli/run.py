@@ -70,7 +70,6 @@ STAGE_COMMANDS = (
     StageCommand("calibrate", "front", "Fit the contenders' rollouts, with intervals, and to the fronts."),
     StageCommand("select", "selection", "Choose the law and freeze the choice."),
     StageCommand("evaluate", "test", "Predict the held-out frames with the chosen law, once."),
-    StageCommand("report", "report", "Write the result, the page, the figures and the tables."),
 )
 
 
@@ -122,11 +121,32 @@ def runs(
         print(_tabulate(found))
 
 
+def report(
+    folder: Annotated[Path, Parameter(help="folder of a run, finished or not")],
+    /,
+    *,
+    latex: Latex = False,
+) -> None:
+    """Render a run's page, figures and tables again from what it has stored.
+
+    Nothing is computed anew; of an unfinished run the page shows what is there.
+
+    Examples
+    --------
+        video2pde report result
+        video2pde report result --latex
+    """
+    from video2pde.report.publish import render_folder
+
+    print(f"report: {render_folder(folder, latex)}")
+
+
 def register(app: App) -> None:
     """Add the commands of this module to the application."""
     app.command(run)
     for stage in STAGE_COMMANDS:
         app.command(make_stage_command(stage), name=stage.name)
+    app.command(report)
     app.command(runs)
 
 
@@ -157,7 +177,8 @@ def _follow(
         print(f"stage '{until}' is done; 'video2pde run' goes on from here", file=sys.stderr)
         return
     print(result.summary())
-    print(f"report: {out / 'report.html'}")
+    if until is None:
+        print(f"report: {out / 'report.html'}")
 
 
 def interruptible(task: Callable[[], Answer], events: QuietEvents) -> Answer:

@@ -60,7 +60,9 @@ def save_model(run: Artefacts) -> SavedModel | None:
         windows,
         field.times,
         velocity,
-        draws=None if chosen.bootstrap is None else chosen.bootstrap.draws,
+        # centred on the estimate: the replicates' own bias is no part of the law's uncertainty
+        draws=None if chosen.bootstrap is None else chosen.bootstrap.draws - chosen.bootstrap.bias,
+        noise=float(chosen.fit.mse**0.5),
         rollout=run.settings.rollout,
         verdict=run.selection.verdict,
         path=field.provenance.path,

@@ -37,6 +37,8 @@ VERDICTS: dict[str, tuple[str, Level]] = {
     "no_law": ("No law was found in this recording", "warning"),
 }
 MOST_RIVALS = 2
+FILM_BYTES = 7_000_000
+"""Of a page of 12 MB: pictures and charts of a paper-size run take about 4 MB."""
 
 
 def compose_head(story: Story, player: bool = True) -> Head:
@@ -208,8 +210,14 @@ def _player(story: Story) -> Player | None:
         if forecasts
         else "The field as it was read from the recording."
     )
-    return make_player(run.field, forecasts, run.windows, title="Observed and predicted" if forecasts else "Observed",
-                       caption=caption)  # fmt: skip
+    return make_player(
+        run.field,
+        forecasts,
+        run.windows,
+        title="Observed and predicted" if forecasts else "Observed",
+        caption=caption,
+        budget=FILM_BYTES,
+    )
 
 
 def _notes(story: Story) -> tuple[Note, ...]:
