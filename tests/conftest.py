@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,12 @@ from typing import Any
 
 import hypothesis
 import pytest
+
+# A job that a shell starts in the background ignores SIGINT, and so would every process that a test starts: Ctrl-C is
+# part of what is tested, so the test run listens to it again.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 # The same examples every time and no time limit: a busy machine must not fail a test.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
