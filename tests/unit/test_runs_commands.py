@@ -27,10 +27,18 @@ class Pipeline:
     error: BaseException | None = None
 
     def run_pipeline(
-        self, film: Path, out: Path, settings: Settings, events: Any, until: str | None = None, latex: bool = False
+        self,
+        film: Path,
+        out: Path,
+        settings: Settings,
+        events: Any,
+        until: str | None = None,
+        latex: bool = False,
+        figures: bool = True,
     ) -> Any:
         events.stage("read", "film to field")
         events.warn("mind this")
+        assert figures
         self.calls.append((film, out, settings, until, latex))
         if self.error is not None:
             raise self.error

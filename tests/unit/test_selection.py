@@ -141,7 +141,15 @@ def test_errors_of_correlated_series_are_larger() -> None:
     slow = np.repeat(rng.standard_normal(30), 30)
     assert block_error(white) == pytest.approx(1 / 30, rel=0.5)
     assert block_error(slow) > 3 * block_error(white)
-    assert not exceeds(slow + 0.1, np.zeros(900))
-    assert exceeds(white + 0.3, np.zeros(900))
+    assert not exceeds(1.02 + 0.1 * slow, np.ones(900))
+    assert exceeds(1.06 + 0.1 * white, np.ones(900))
     assert exceeds(np.full(5, np.inf), np.zeros(5))
     assert not exceeds(np.zeros(5), np.full(5, np.inf))
+
+
+def test_errors_that_grow_from_zero_are_compared_frame_by_frame() -> None:
+    """A rollout's error starts at zero and grows: the growth must not pass for scatter."""
+    growing = np.linspace(0, 1, 60) ** 2
+    assert exceeds(growing, 0.8 * growing)
+    assert not exceeds(growing, growing)
+    assert not exceeds(0.8 * growing, growing)

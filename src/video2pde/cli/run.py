@@ -31,6 +31,7 @@ INTERRUPTED = 130
 POLL_SECONDS = 0.1
 Out = Annotated[Path, Parameter(help="Folder of the run; an unfinished run in it is continued.")]
 Latex = Annotated[bool, flag("Write the tables as LaTeX too.")]
+Figures = Annotated[bool, Parameter(help="Draw figures/ as PNG and PDF; the page has its own.")]
 
 
 def run(
@@ -39,6 +40,7 @@ def run(
     *,
     out: Out,
     latex: Latex = False,
+    figures: Figures = True,
     recording: RecordingOptions = DEFAULT_RECORDING,
     settings: SettingsOptions = DEFAULT_SETTINGS,
 ) -> None:
@@ -51,7 +53,7 @@ def run(
         video2pde run film.mp4 --out result --preset quick
         video2pde run film.mp4 --out result --set calibration.replicates=200 --latex
     """
-    _follow(film, out, None, latex, recording, settings)
+    _follow(film, out, None, latex, recording, settings, figures)
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ def report(
     /,
     *,
     latex: Latex = False,
+    figures: Figures = True,
 ) -> None:
     """Render a run's page, figures and tables again from what it has stored.
 
@@ -138,7 +141,7 @@ def report(
     """
     from video2pde.report.publish import render_folder
 
-    print(f"report: {render_folder(folder, latex)}")
+    print(f"report: {render_folder(folder, latex, figures)}")
 
 
 def register(app: App) -> None:
@@ -158,7 +161,13 @@ def _continued(options: SettingsOptions, out: Path) -> SettingsOptions:
 
 
 def _follow(
-    film: Path, out: Path, until: str | None, latex: bool, recording: RecordingOptions, options: SettingsOptions
+    film: Path,
+    out: Path,
+    until: str | None,
+    latex: bool,
+    recording: RecordingOptions,
+    options: SettingsOptions,
+    figures: bool = True,
 ) -> None:
     """Run the pipeline, show how it goes on, and print what it found."""
     settings = options.load(recording)
@@ -170,7 +179,7 @@ def _follow(
     logging.captureWarnings(True)  # into log.txt: a library's warnings would tear the display apart
     try:
         with choose_events(options.quiet) as events:
-            result = interruptible(lambda: run_pipeline(film, out, settings, events, until, latex), events)
+            result = interruptible(lambda: run_pipeline(film, out, settings, events, until, latex, figures), events)
     finally:
         logging.captureWarnings(False)
     if result is None:
