@@ -25,7 +25,6 @@ from video2pde.runs.folder import RunFolder, stage_key, STANDING
 from video2pde.selection import select
 from video2pde.settings import Settings
 from video2pde.stages import (
-    baseline_diffusion,
     calibrate_contender,
     compare_refined,
     Contender,
@@ -95,9 +94,9 @@ def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
     drift, _ = run.stage("drift", lambda: measure_drift(known, s), ("recording",), s.drift, s.split)
     found = run.stage(
         "discovery", lambda: discover_structure(known, drift, windows, s, run.progress),
-        ("drift",), s.weak, s.regression, s.identifiability, s.terms, s.libraries, s.run.seed,
+        ("drift",), s.weak, s.regression, s.identifiability, s.terms, s.libraries, s.run.seed, s.rollout,
     )  # fmt: skip
-    diffusion = baseline_diffusion(found)
+    diffusion = found.diffusion
     run.stage(
         "validation",
         lambda: validate_models(known, windows.validation, drift, found.models, diffusion, s),

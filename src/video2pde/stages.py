@@ -23,6 +23,7 @@ from video2pde.drift import Drift, estimate_drift, no_drift
 from video2pde.errors import StageError
 from video2pde.field import Field, Windows
 from video2pde.refinement.result import Refinement
+from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.forced import simulate_forced
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
@@ -56,7 +57,8 @@ class Contender:
 class Discovery:
     """What the training window says about structure: the weak system, the diagnoses, and who goes on.
 
-    ``moments`` (t, 2) by term over the training window; ``models`` the sparse fits of all libraries as models.
+    ``moments`` (t, 2) by term over the training window; ``models`` the sparse fits of all libraries as models;
+    ``diffusion`` the coefficient of the baseline drift + diffusion, fitted to the window's rollout.
     """
 
     system: WeakSystem
@@ -66,6 +68,7 @@ class Discovery:
     moments: Mapping[str, Array]
     gradient_sigma: float
     gradient_noise: float
+    diffusion: float
 
 
 def measure_drift(known: Field, settings: Settings) -> tuple[Drift, tuple[str, ...]]:
@@ -99,6 +102,7 @@ def discover_structure(
     return Discovery(
         weak.system, found, tuple(sorted(contenders, key=lambda c: -c.explained)), models, weak.moments,
         weak.columns.gradient_sigma, weak.columns.gradient_noise,
+        fit_diffusion(train, drift.velocity[windows.train], settings.rollout),
     )  # fmt: skip
 
 
@@ -137,12 +141,6 @@ def validate_models(
         field, models, window_velocities(field, part, models, settings), settings.rollout,
         background=part.background, diffusion=diffusion, workers=settings.run.workers, device=settings.run.device,
     )  # fmt: skip
-
-
-def baseline_diffusion(found: Discovery) -> float | None:
-    """Give the diffusion coefficient of the baseline drift + diffusion: library A's, where it is positive."""
-    beta = found.identifiability.libraries["A"].fit.coefficients["laplacian"]
-    return beta if beta > 0 else None
 
 
 def compare_refined(

@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from video2pde.discovery.moments import law_velocity, term_moments
 from video2pde.drift import Drift, estimate_drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
+from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
@@ -26,10 +26,6 @@ from video2pde.using.modelfile import SavedModel
 Array = NDArray[np.float64]
 WindowName = Literal["validation", "test"]
 TRANSFERRED, OWN = "transferred law", "own law"
-FITTED_FRAMES = 33
-"""Frames of the training window that the baseline's diffusion is fitted to."""
-DIFFUSION_RANGE = (1e-7, 3e-3)
-"""Where that diffusion is sought, in squares of the picture's longer side over the window's duration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +113,7 @@ def apply_model(
     notes = _compare_units(model, field, own)
     windows = Windows.split(len(field), chosen.split.train, chosen.split.validation)
     drift = estimate_drift(field, chosen.drift)
-    diffusion = _fit_diffusion(field.frames(windows.train), drift.velocity[windows.train], chosen)
+    diffusion = fit_diffusion(field.frames(windows.train), drift.velocity[windows.train], chosen.rollout)
     entries: dict[str, tuple[Model, Array]] = {
         DRIFT: (Model(), drift.velocity),
         DIFFUSION: (Model.of({"laplacian": diffusion}), drift.velocity),
@@ -154,22 +150,6 @@ def _compare_units(model: SavedModel, field: Field, own: SavedModel | None) -> t
     if seen is not None and seen != meant:
         notes.append(f"the law's u is '{meant}', the film's '{seen}': they need not obey the same law")
     return tuple(notes)
-
-
-def _fit_diffusion(train: Field, velocity: Array, settings: Settings) -> float:
-    """Fit β > 0 of u_t + v·∇u = βΔu to the rollout of the training window."""
-    kept = np.unique(np.round(np.linspace(0, len(train) - 1, FITTED_FRAMES)).astype(int))
-    observed = train.values[kept].astype(float)
-    inside = np.ones(train.grid.shape, bool) if train.mask is None else train.mask
-    scale = max(train.grid.height, train.grid.width) ** 2 / train.duration
-
-    def cost(log_beta: float) -> float:
-        law = Model.of({"laplacian": float(np.exp(log_beta))})
-        rollout = simulate(law, observed[0], train.times[kept], train.grid, velocity[kept], settings.rollout)
-        return np.inf if rollout.failed else float(np.mean((rollout.values - observed)[:, inside] ** 2))
-
-    low, high = (float(np.log(share * scale)) for share in DIFFUSION_RANGE)
-    return float(np.exp(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.01}).x))
 
 
 def _with_drift(law: Model, field: Field, drift: Drift, settings: Settings) -> tuple[Model, Array]:
