@@ -82,7 +82,9 @@ def bootstrap_fit(
     length = _block_length(alone, fit, residuals, settings)
     seeds = [(settings.seed, index) for index in range(settings.replicates)]
     if settings.bootstrap == "residual":
-        work = partial(_refit_residual_blocks, _linear_world(alone, fit), residuals, length)
+        # what all replicates share is computed over the cores; each replicate then keeps to its own
+        world = replace(_linear_world(replace(problem, workers=workers), fit), problem=alone)
+        work = partial(_refit_residual_blocks, world, residuals, length)
     else:
         blocks = _restarted_blocks(alone, fit, length, workers)
         work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
