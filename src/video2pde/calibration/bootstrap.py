@@ -8,7 +8,7 @@ are drawn with replacement. Blocks are never concatenated into one rollout that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -35,6 +35,10 @@ from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
 
+BATCH, FEW_FRAMES = 5, 8
+"""Replicates that read the shared columns together, and frames of them at a time: few enough to stay in the cache.
+
+Fixed, so that a replicate does not depend on the number of workers."""
 LINEAR = 0.5
 """Relative change of a coefficient up to which a replicate's linear step counts as converged."""
 
@@ -88,7 +92,13 @@ def bootstrap_fit(
     else:
         blocks = _restarted_blocks(alone, fit, length, workers)
         work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
-    results = parallel_map(work, seeds, workers, progress, kind="threads")
+    batches = [seeds[begin : begin + BATCH] for begin in range(0, len(seeds), BATCH)]
+
+    def report(done: int, _: int) -> None:
+        if progress is not None:
+            progress(min(done * BATCH, len(seeds)), len(seeds))
+
+    results = [one for batch in parallel_map(work, batches, workers, report, kind="threads") for one in batch]
     good = [result for result in results if not isinstance(result, str)]
     failures = tuple(result for result in results if isinstance(result, str))
     return _summarise(problem, fit, settings, length, good, failures)
@@ -162,26 +172,34 @@ def _linear_world(problem: Problem, fit: Fit) -> _World:
 
 
 def _refit_residual_blocks(
-    world: _World, residuals: NDArray[np.float32], length: int, seed: tuple[int, int]
-) -> Draw | str:
-    """Refit to the truth plus resampled residuals: one Gauss–Newton step with the fit's Jacobian.
+    world: _World, residuals: NDArray[np.float32], length: int, seeds: Sequence[tuple[int, int]]
+) -> list[Draw | str]:
+    """Refit to the truth plus resampled residuals: one Gauss–Newton step each, with the fit's Jacobian.
 
     The step is exact to first order in the residuals; noise in the initial frame enters through a rollout of its own.
     """
     problem, fit, window = world.problem, world.fit, world.problem.window
-    order = draw_blocks(len(window.times), length, np.random.default_rng(seed))
+    order = np.stack([draw_blocks(len(window.times), length, np.random.default_rng(seed)) for seed in seeds])
     # the initial frame as the fit estimates it: the true one, plus the mean error of the first frames
-    start = world.start + residuals[order[problem.start_window]].mean(axis=0, dtype=np.float64)
-    model = Model(problem.terms, tuple(fit.coefficients))
-    products = np.zeros((len(window.times), len(world.columns) + 2))
-    for frames, values in predict_chunks(window, [model], start, fit.velocity[None], problem.rollout):
-        if not np.isfinite(values).all():
-            return f"the rollout failed before frame {frames.stop}"
-        error = values[0].astype(np.float32) - world.truth[frames] - residuals[order[frames]]
-        project(world.columns[:, frames], world.truth[frames], error, window.weight, window.grid, products[frames])
-    products[problem.base_window] = 0.0
+    drawn = order[:, problem.start_window]
+    starts = world.start + np.stack([residuals[frames].mean(axis=0, dtype=np.float64) for frames in drawn])
+    models = [Model(problem.terms, tuple(fit.coefficients))] * len(seeds)
+    velocity = np.broadcast_to(fit.velocity, (len(seeds), *fit.velocity.shape))
+    products = np.zeros((len(seeds), len(window.times), len(world.columns) + 2))
+    for frames, values in predict_chunks(window, models, starts, velocity, problem.rollout, chunk=FEW_FRAMES):
+        project(world.columns, world.truth, values, frames, residuals, order, window.weight, window.grid, products)
+    return [_step(world, each) for each in products]
+
+
+def _step(world: _World, products: Array) -> Draw | str:
+    """Take the Gauss–Newton step of one replicate from its error's products with the columns, (t, columns + 2)."""
+    problem, fit = world.problem, world.fit
+    if not np.isfinite(products).all():
+        return f"the rollout failed before frame {int(np.argmin(np.isfinite(products).all(axis=1))) + 1}"
+    counted = products.copy()
+    counted[problem.base_window] = 0.0
     slope = np.concatenate(
-        [products[:, :-2].sum(axis=0), *(world.moved[:, :, axis] @ products[:, axis - 2] for axis in range(2))]
+        [counted[:, :-2].sum(axis=0), *(world.moved[:, :, axis] @ counted[:, axis - 2] for axis in range(2))]
     )
     scale = np.sqrt(np.maximum(np.diag(world.hessian), 1e-30))
     step = -np.linalg.solve(world.hessian / np.outer(scale, scale) + 1e-12 * np.eye(len(scale)), slope / scale) / scale
@@ -215,12 +233,15 @@ def _restarted_blocks(problem: Problem, fit: Fit, length: int, workers: int) -> 
 
 
 def _draw_restarted_blocks(
-    fit: Fit, blocks: list[tuple[Array, Array]], count: int, seed: tuple[int, int]
-) -> Draw | str:
-    chosen = np.random.default_rng(seed).integers(0, len(blocks), size=count)
-    hessian = sum(blocks[i][0] for i in chosen)
-    slope = sum(blocks[i][1] for i in chosen)
-    return fit.coefficients - np.linalg.solve(np.asarray(hessian), np.asarray(slope)), fit.velocity
+    fit: Fit, blocks: list[tuple[Array, Array]], count: int, seeds: Sequence[tuple[int, int]]
+) -> list[Draw | str]:
+    draws: list[Draw | str] = []
+    for seed in seeds:
+        chosen = np.random.default_rng(seed).integers(0, len(blocks), size=count)
+        hessian = sum(blocks[i][0] for i in chosen)
+        slope = sum(blocks[i][1] for i in chosen)
+        draws.append((fit.coefficients - np.linalg.solve(np.asarray(hessian), np.asarray(slope)), fit.velocity))
+    return draws
 
 
 def _block_length(problem: Problem, fit: Fit, residuals: NDArray[np.float32], settings: CalibrationSettings) -> int:

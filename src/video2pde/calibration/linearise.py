@@ -174,7 +174,13 @@ def neighbour_chunks(
 
 
 def predict_chunks(
-    window: Window, models: Sequence[Model], start: Array, velocity: Array, settings: RolloutSettings, workers: int = 1
+    window: Window,
+    models: Sequence[Model],
+    start: Array,
+    velocity: Array,
+    settings: RolloutSettings,
+    workers: int = 1,
+    chunk: int = CHUNK,
 ) -> Iterator[tuple[slice, Array]]:
     """Roll models out side by side and give (frames, values (model, frame, y, x)) a chunk at a time.
 
@@ -183,7 +189,7 @@ def predict_chunks(
     outside = window.outside
     if outside is None:
         for frames, rollouts in simulate_chunks(
-            models, start, window.times, window.grid, velocity, settings, chunk=CHUNK, workers=workers
+            models, start, window.times, window.grid, velocity, settings, chunk=chunk, workers=workers
         ):
             yield frames, np.stack([rollout.values for rollout in rollouts])
         return
@@ -252,35 +258,53 @@ def _frame_grams(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 
 def project(
     columns: NDArray[np.float32],
-    frames: NDArray[np.float32],
-    error: NDArray[np.float32],
+    truth: NDArray[np.float32],
+    values: Array,
+    frames: slice,
+    residuals: NDArray[np.float32],
+    order: NDArray[np.int64],
     weight: Array,
     grid: Grid,
     out: Array,
 ) -> None:
-    """Sum error × column for each frame, and error × (−u_x, −u_y): out (t, columns + 2)."""
-    _project(columns, frames, error, weight.astype(np.float32), grid.dx, grid.dy, out)
+    """Sum error × column for some frames of several rollouts, and error × (−u_x, −u_y): out (m, t, columns + 2).
+
+    The error of rollout m in frame t is values[m, t] − truth[t] − residuals[order[m, t]]; ``values`` holds these
+    frames alone, everything else the whole window (contiguous, so that the loops vectorise). Columns and truth, which
+    the rollouts share, are read once for all of them: the sums are bound by memory, not by arithmetic.
+    """
+    light = weight.astype(np.float32)
+    _project(columns, truth, values, frames.start, residuals, order, light, grid.dx, grid.dy, out)
 
 
 @_jit
 def _project(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    columns, frames, error, weight, dx, dy, out
+    columns, truth, values, first, residuals, order, weight, dx, dy, out
 ):
-    count, ny, nx = frames.shape
+    rollouts, count, ny, nx = values.shape
     number = len(columns)
+    error = np.empty(nx, np.float32)
+    slope_x, slope_y = np.zeros(nx, np.float32), np.zeros(nx, np.float32)
     for k in range(count):
-        for c in range(number):
-            total = 0.0
-            for j in range(ny):
-                for i in range(nx):
-                    total += columns[c, k, j, i] * error[k, j, i] * weight[j, i]
-            out[k, c] = total
-        along_x, along_y = 0.0, 0.0
+        frame = first + k
         for j in range(ny):
             above, below = max(j - 1, 0), min(j + 1, ny - 1)
             for i in range(1, nx - 1):
-                weighted = error[k, j, i] * weight[j, i]
-                along_x += (frames[k, j, i - 1] - frames[k, j, i + 1]) * weighted
-                along_y += (frames[k, above, i] - frames[k, below, i]) * weighted
-        out[k, number] = along_x / (2 * dx)
-        out[k, number + 1] = along_y / (2 * dy)
+                slope_x[i] = truth[frame, j, i - 1] - truth[frame, j, i + 1]
+                slope_y[i] = truth[frame, above, i] - truth[frame, below, i]
+            for m in range(rollouts):
+                drawn = order[m, frame]
+                for i in range(nx):
+                    observed = truth[frame, j, i] + residuals[drawn, j, i]
+                    error[i] = (np.float32(values[m, k, j, i]) - observed) * weight[j, i]
+                for c in range(number):
+                    total = np.float32(0.0)
+                    for i in range(nx):
+                        total += columns[c, frame, j, i] * error[i]
+                    out[m, frame, c] += total
+                along_x, along_y = np.float32(0.0), np.float32(0.0)
+                for i in range(nx):
+                    along_x += slope_x[i] * error[i]
+                    along_y += slope_y[i] * error[i]
+                out[m, frame, number] += along_x / (2 * dx)
+                out[m, frame, number + 1] += along_y / (2 * dy)
