@@ -29,8 +29,9 @@ check: $(VENV)/.ready-check  ## style, formatting and types
 	$(VENV)/bin/ruff format --check
 	$(PY) -m mypy
 
-recovery: $(VENV)/.ready-test  ## recover known laws from rendered films (long)
+recovery: $(VENV)/.ready-test  ## recover known laws from rendered films (long); writes docs/scoreboard.md
 	$(PYTEST) -m recovery
+	$(ONE_THREAD) $(PY) tools/scoreboard.py --workers $(WORKERS)
 
 bench: $(VENV)/.ready-bench  ## measure speed and memory; writes benchmarks/results
 	$(PY) -m benchmarks

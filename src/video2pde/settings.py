@@ -9,6 +9,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -58,6 +59,9 @@ class RecordingSettings(Section):
     )
     pitch: Literal["cells", "nodes"] = Field(
         "cells", description="cells: Δx = L/n; nodes: the paper's L/(n − 1), 1/n too large"
+    )
+    unclip: bool = Field(
+        True, description="take away the offset of an empty background where the camera clipped its noise"
     )
     start: Annotated[int, Field(ge=0)] = Field(0, description="first frame used, counted from 0")
     stop: Annotated[int, Field(ge=1)] | None = Field(None, description="first frame no longer used")
@@ -282,7 +286,8 @@ class Settings(Section):
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "default": {},
     "paper": {
-        "recording": {"smooth": 1.0, "pitch": "nodes", "border": 8, "grid": (200, 200), "extent": (200.0, 200.0)},
+        "recording": {"smooth": 1.0, "pitch": "nodes", "border": 8, "grid": (200, 200), "extent": (200.0, 200.0),
+                      "unclip": False},
         "drift": {"background": "none", "law_correction": False},
         "weak": {"gradient_sigma": 0.0, "noise_correction": False, "shrink": False},
         "regression": {"threshold_on": "coefficient", "threshold": 1e-3},
@@ -313,8 +318,8 @@ def load_settings(
 ) -> Settings:
     """Combine a preset, a TOML file and overrides, in this order, into validated settings.
 
-    ``overrides`` are ``section.key=value`` texts (values in TOML, bare words allowed) or a mapping
-    from ``section.key`` to a value.
+    ``overrides`` are ``section.key=value`` texts (values in TOML; bare words and lists without
+    brackets are allowed) or a mapping from ``section.key`` to a value.
     """
     if preset not in PRESETS:
         raise SettingsError(f"unknown preset '{preset}'{_nearest(preset, PRESETS)}; there are: {', '.join(PRESETS)}")
@@ -350,10 +355,15 @@ def _split_override(text: str) -> tuple[str, Any]:
     key, found, value = text.partition("=")
     if not found or "." not in key:
         raise SettingsError(f"'{text}' is not of the form section.key=value, such as recording.smooth=1.0")
-    try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), {"none": None}.get(value.strip(), value.strip())
+    return key.strip(), _parse_value(value.strip())
+
+
+def _parse_value(text: str) -> Any:
+    """Read a TOML value, a list without brackets such as 100,100, ``none`` or a bare word."""
+    for form in (text, f"[{text}]") if "," in text else (text,):
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"value = {form}")["value"]
+    return None if text == "none" else text
 
 
 def _merge(into: dict[str, Any], new: Mapping[str, Any], origin: str) -> None:

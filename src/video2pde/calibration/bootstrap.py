@@ -108,16 +108,18 @@ def _residuals(problem: Problem, fit: Fit) -> NDArray[np.float32] | None:
     """Give what the fitted law leaves unexplained in each frame; None where it cannot be rolled out.
 
     The start of the fit carries the noise of its few frames through the whole rollout, where every block would draw
-    it again. The start that all frames agree on does not, so it is taken where it can be.
+    it again. The start that all frames agree on does not, unless the law amplifies noise as it goes: the one that
+    leaves less unexplained is taken.
     """
     every = slice(0, len(problem.window.times))
     agreed = bring_back(problem, fit.coefficients, fit.velocity, every, smooth_frame(fit.start))
-    for start in (agreed, fit.start):
-        residuals = problem.window.values - _roll_out(problem, fit, start)
-        if np.isfinite(residuals).all():
-            # what stays the same in all frames is no noise, and would shift every replicate alike
-            return np.asarray(residuals - residuals.mean(axis=0))
-    return None
+    left = [problem.window.values - _roll_out(problem, fit, start) for start in (agreed, fit.start)]
+    finite = [residuals for residuals in left if np.isfinite(residuals).all()]
+    if not finite:
+        return None
+    least = min(finite, key=lambda residuals: float(np.vdot(residuals, residuals)))
+    # what stays the same in all frames is no noise, and would shift every replicate alike
+    return np.asarray(least - least.mean(axis=0))
 
 
 def _roll_out(problem: Problem, fit: Fit, start: Array) -> NDArray[np.float32]:

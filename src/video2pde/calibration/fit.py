@@ -33,6 +33,8 @@ ROUGHLY = 0.02
 """Relative change of the coefficients below which a model is good enough to correct the initial frame."""
 SLACK = 0.1
 """Relative rise of the error that a step may cause once the Jacobian is free of noise."""
+PATIENCE, HOPELESS = 10, 2.0
+"""Steps after which a fit whose error is still this many times that of a picture that stands still is given up."""
 BASE_PASSES = 2
 """How often the frames that start the Jacobian are brought back to the initial time."""
 SMOOTHING = 1.0
@@ -218,6 +220,7 @@ def fit_rollout(
     path = [state.coefficients]
     if state.linear.failed:
         return _finish(problem, state, False, f"at the start, {state.linear.failed}", 0, rollouts, path)
+    hopeless = HOPELESS * standstill_cost(problem.window)
     for iterations in range(1, settings.max_iterations + 1):
         step = damped_step(problem, state, damping)
         change = relative_size(problem, step)
@@ -242,14 +245,28 @@ def fit_rollout(
             # the model is good enough to say how the first frames differ from the initial one
             better, base = correct_start(problem, state) if start is None else (start, smooth_frame(start))
             modes = start_modes(problem, base)
-            state = evaluate(problem, state.coefficients, state.drift, better, modes, base)
+            corrected = evaluate(problem, state.coefficients, state.drift, better, modes, base)
             rollouts += 3 + 2 * len(problem.terms)
             damping = 1e-6
+            if corrected.linear.failed:
+                reason = f"from the corrected initial frame, {corrected.linear.failed}"
+            else:
+                state = corrected
+        elif iterations == PATIENCE and state.cost > hopeless:
+            reason = f"after {iterations} steps still {HOPELESS:g} times worse than a picture that stands still"
+        if reason:
+            break
         if damping > MAX_DAMPING:
             reason = "no step lowers the error any further, yet the gradient is not zero"
             break
     reason = reason or f"not converged after {iterations} iterations"
     return _finish(problem, state, False, reason, iterations, rollouts, path)
+
+
+def standstill_cost(window: Window) -> float:
+    """Sum of squared errors of a picture that stays as it first was."""
+    first = window.values[0]
+    return float(sum(np.vdot(window.weight, (frame - first) ** 2) for frame in window.values))
 
 
 def initial_frame(window: Window, frames: int) -> Array:

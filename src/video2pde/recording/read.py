@@ -23,6 +23,7 @@ from video2pde.recording.checks import (
     resize_mean_change,
     sweep_smoothing,
 )
+from video2pde.recording.clipping import find_clipping, remove_clipping
 from video2pde.recording.layout import Layout, plan_layout
 from video2pde.recording.mask import make_mask, threshold_mask
 from video2pde.recording.observable import (
@@ -196,6 +197,12 @@ def _build(reading: _Reading) -> RecordingResult:
             f"{reading.recording.path} is constant: every value of the field is {values.flat[0]:.4g}; nothing to learn"
         )
     samples = reading.sampler.samples
+    saturation = measure_saturation(samples, layout)
+    if settings.observable != "absorbance" and settings.unclip:
+        clipping = find_clipping(values, saturation.cells)
+        if clipping is not None:
+            remove_clipping(values, clipping)
+            reading.notes.append(clipping.note)
     stages = [*camera_stages(samples, len(plan.recorded), layout, header, line), field_stage("resized", values)]
     middle = len(values) // 2
     sweep = sweep_smoothing(values[middle], middle, float(plan.times[middle]), layout.grid)
@@ -217,7 +224,7 @@ def _build(reading: _Reading) -> RecordingResult:
         resize_mean_change=resize_mean_change(samples, line),
         retention=measure_retention(samples, header, layout),
         sweep=sweep,
-        saturation=measure_saturation(samples, layout),
+        saturation=saturation,
         flicker=measure_flicker(values),
         shake=measure_shake(values),
         repeats=reading.repeats.result(),

@@ -1,0 +1,164 @@
+"""Film laws that are known, run the whole pipeline on each film, and keep the score.
+
+Usage: python tools/scoreboard.py [--workers N] [--only TEXT] [--page docs/scoreboard.md]
+
+Laws × camera noise × compression × background, one film each; ten seeds of camera noise for the case that the
+intervals are judged on; two full-size films of every law; films in which no law is to be found. Each film's score is
+kept under build/scoreboard as soon as it is there, so that an interrupted run continues. The exit status is 1 where a
+bar was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from scoreboard_page import write_page
+
+from video2pde.errors import Video2pdeError
+from video2pde.parallel import parallel_map
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "build" / "scoreboard"
+LIBRARY = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
+NOISES, QUALITIES, SEEDS = (0.0, 0.01, 0.02, 0.05), (18, 28), 10
+BACKGROUNDS = {name: (0.0 if name == "Fisher" else 0.1, 0.25) for name in LIBRARY}
+
+
+@dataclass(frozen=True)
+class Film:
+    """One film of the board: which law, and how it was filmed."""
+
+    part: str
+    law: str
+    noise: float
+    crf: int
+    background: float
+    seed: int = 0
+    size: int = 540
+    frames: int = 205
+    grid: int = 100
+
+    @property
+    def key(self) -> str:
+        return f"{self.part}-{self.law}-n{self.noise:g}-q{self.crf}-b{self.background:g}-s{self.seed}"
+
+
+def list_films() -> Iterator[Film]:
+    """Name every film of the board, the quick ones first."""
+    for law in ("static", "noise", "drift"):
+        for noise in (0.0, 0.02):
+            for seed in range(2):
+                yield Film("nothing", law, noise, 23, 0.3 if law == "noise" else 0.1, seed)
+    for noise in NOISES:
+        for crf in QUALITIES:
+            for law in LIBRARY:
+                for background in BACKGROUNDS[law]:
+                    yield Film("grid", law, noise, crf, background)
+    for seed in range(SEEDS):
+        for law in LIBRARY:
+            yield Film("seeds", law, 0.02, 23, BACKGROUNDS[law][0], seed)
+    for noise, crf in ((0.0, 18), (0.02, 23)):
+        for law in LIBRARY:
+            yield Film("full size", law, noise, crf, BACKGROUNDS[law][0], size=1080, frames=405, grid=200)
+
+
+def score(film: Film) -> dict[str, Any]:
+    """Film the law, run the pipeline up to the choice, and compare with the truth."""
+    from video2pde.pipeline import run_pipeline
+    from video2pde.recording.synth import Camera, make_case, render_film
+    from video2pde.runs.archive import load_artefact
+    from video2pde.settings import load_settings
+
+    case = make_case(film.law, background=film.background)
+    camera = Camera(size=(film.size, film.size), frames=film.frames, noise=film.noise, crf=film.crf, seed=film.seed)
+    overrides = {
+        "recording.grid": (film.grid, film.grid), "run.workers": 1,
+        # a second opinion and an alternative, which the choice of the law and its coefficients do not use
+        "refinement.enabled": False, "front.enabled": False,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        recording = render_film(case, folder, camera)
+        began = time.perf_counter()
+        try:
+            run_pipeline(recording, folder / "run", load_settings(overrides=overrides), until="selection")
+        except Video2pdeError as error:
+            return {**asdict(film), "verdict": f"error: {error}", "chosen": None, "right": False, "terms": {}}
+        seconds = time.perf_counter() - began
+        stages = {path.stem.split("-", 1)[1]: path for path in (folder / "run" / "stages").glob("*.npz")}
+        selection, calibrations = load_artefact(stages["selection"])[0], load_artefact(stages["calibration"])
+    expected = LIBRARY.get(film.law)
+    terms = {}
+    if expected is not None and selection.chosen == expected:
+        estimates = calibrations[expected].estimates
+        for term, truth in case.law.coefficients.items():
+            found = estimates[term]
+            terms[term] = {"error": found.value / truth - 1, "held": bool(found.low <= truth <= found.high),
+                           "width": (found.high - found.low) / 2 / abs(truth)}  # fmt: skip
+    verdict = ("law" if expected else "no_law", expected)
+    right = (selection.verdict, selection.chosen) == verdict
+    return {
+        **asdict(film), "verdict": selection.verdict, "chosen": selection.chosen, "right": right, "terms": terms,
+        "seconds": round(seconds, 1),
+    }  # fmt: skip
+
+
+def fingerprint() -> str:
+    """Hash the sources, so that a score of other code is not taken for one of this."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def score_once(sources: str, film: Film) -> dict[str, Any]:
+    """Give a film's score, from an earlier run of the same sources where there is one."""
+    kept = KEPT / f"{film.key}.json".replace(" ", "-")
+    if kept.exists():
+        known = json.loads(kept.read_text(encoding="utf-8"))
+        if known["sources"] == sources:
+            return dict(known)
+    result = {**score(film), "sources": sources}
+    temporary = kept.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(result), encoding="utf-8")
+    temporary.replace(kept)
+    print(f"  {film.key}: {result['verdict']} {result['chosen'] or ''}", file=sys.stderr, flush=True)
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Recover known laws from films and keep the score.")
+    parser.add_argument("--workers", type=int, default=2, help="films at a time, each on one core")
+    parser.add_argument("--only", default="", help="only the films whose name contains this text; writes no page")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "scoreboard.md", help="the page to write")
+    options = parser.parse_args()
+    KEPT.mkdir(parents=True, exist_ok=True)
+    films = [film for film in list_films() if options.only in film.key]
+    print(f"{len(films)} films", file=sys.stderr, flush=True)
+    began = time.perf_counter()
+
+    def report(done: int, total: int) -> None:
+        left = (time.perf_counter() - began) / done * (total - done) / 60
+        print(f"{done} of {total} films, about {left:.0f} min left", file=sys.stderr, flush=True)
+
+    scores = parallel_map(partial(score_once, fingerprint()), films, options.workers, report)
+    page, missed = write_page(scores)
+    print(page)
+    if not options.only:
+        options.page.write_text(page, encoding="utf-8")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
