@@ -47,7 +47,7 @@ lowest: .venv-lowest/.ready  ## run the quick tests with the oldest versions tha
 	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(WORKERS) -W default tests/unit tests/numerics
 
 clean:  ## remove environments and everything that was made
-	rm -rf .venv .venv-lowest demo site build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest demo site build jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf web/node_modules web/build-test
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,10 +1,11 @@
 """Run the benchmarks and keep their figures with the machine and the versions they were measured with.
 
-Usage: python -m benchmarks [MODULE ...] [--out FOLDER]     (all modules by default)
+Usage: python -m benchmarks [MODULE ...] [--out FOLDER] [--page FILE]     (all modules by default)
 
-Every module of this package that has a ``run()`` takes part. It returns rows {"name", "value", "unit"}; a row may carry
-"limit", the largest value allowed. The table is printed and stored as latest.json and latest.md; the exit status is 1
-where a module failed or a limit was exceeded.
+Every module of this package takes part. Its ``run()`` returns rows {"name", "value", "unit"}, which may carry "limit",
+the largest value allowed, or rows with columns of their own; its ``TITLE`` and ``NOTES`` stand above them. The tables
+are printed and stored as latest.json and latest.md; a run of all modules also writes docs/benchmarks.md. The exit
+status is 1 where a module failed or a limit was exceeded.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.support.tables import exceeds, to_markdown
+
 HERE = Path(__file__).resolve().parent
-LIBRARIES = ("numpy", "scipy", "numba", "jax", "av")
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+LIBRARIES = ("numpy", "scipy", "numba", "jax", "av", "pysindy", "py-pde", "deepxde", "flax")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -60,47 +64,24 @@ def _version(name: str) -> str:
 
 def find_modules() -> list[str]:
     """Name the modules of this package that hold benchmarks."""
-    return sorted(module.name for module in pkgutil.iter_modules([str(HERE)]) if not module.name.startswith("_"))
+    modules = pkgutil.iter_modules([str(HERE)])
+    return sorted(module.name for module in modules if not module.ispkg and not module.name.startswith("_"))
 
 
 def run_module(name: str) -> dict[str, Any]:
     """Run one module; a failure is a result too."""
     print(f"benchmarks.{name} ...", file=sys.stderr, flush=True)
     began = time.perf_counter()
+    result: dict[str, Any] = {"module": name, "title": name.capitalize(), "notes": "", "failure": None, "rows": []}
     try:
-        rows = list(import_module(f"benchmarks.{name}").run())
-        failure = None
+        module = import_module(f"benchmarks.{name}")
+        result["title"], result["notes"] = getattr(module, "TITLE", result["title"]), getattr(module, "NOTES", "")
+        result["rows"] = list(module.run())
     except Exception as error:
         traceback.print_exc()
-        rows, failure = [], f"{type(error).__name__}: {error}"
-    return {"module": name, "seconds": round(time.perf_counter() - began, 1), "failure": failure, "rows": rows}
-
-
-def exceeds(row: dict[str, Any]) -> bool:
-    """Tell whether a row breaks its limit."""
-    return row.get("limit") is not None and row["value"] > row["limit"]
-
-
-def to_markdown(machine: dict[str, Any], results: list[dict[str, Any]]) -> str:
-    """Write the machine and all rows as a page."""
-    lines = ["# Benchmarks", "", *(f"- {key}: {value}" for key, value in machine.items()), ""]
-    for result in results:
-        lines += [f"## {result['module']} ({result['seconds']} s)", ""]
-        if result["failure"]:
-            lines += [f"failed: {result['failure']}", ""]
-        if not result["rows"]:
-            continue
-        lines += ["| measurement | value | unit | limit |", "| --- | ---: | --- | ---: |"]
-        for row in result["rows"]:
-            limit = "" if row.get("limit") is None else f"{row['limit']:g}{' EXCEEDED' if exceeds(row) else ''}"
-            name = str(row["name"]).replace("|", "\\|")
-            lines.append(f"| {name} | {_number(row['value'])} | {row.get('unit', '')} | {limit} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        # the page is committed: it shall not name this machine's folders
+        result["failure"] = f"{type(error).__name__}: {error}".replace(str(HERE.parent), ".")
+    return {**result, "seconds": round(time.perf_counter() - began, 1)}
 
 
 def store(folder: Path, name: str, text: str) -> None:
@@ -113,9 +94,10 @@ def store(folder: Path, name: str, text: str) -> None:
 
 def main() -> int:
     known = find_modules()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed, memory and accuracy.")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=f"of: {', '.join(known)}; all by default")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of latest.json and latest.md")
+    parser.add_argument("--page", type=Path, help="page to write; default: docs/benchmarks.md if all modules run")
     options = parser.parse_args()
     if unknown := sorted(set(options.modules) - set(known)):
         parser.error(f"no benchmark is called {unknown[0]}; there are: {', '.join(known)}")
@@ -126,6 +108,8 @@ def main() -> int:
     stored = {"machine": machine, "results": results}
     store(options.out, "latest.json", json.dumps(stored, indent=2, ensure_ascii=False, default=float) + "\n")
     store(options.out, "latest.md", table)
+    if page := options.page or (None if options.modules else PAGE):
+        store(page.parent, page.name, table)
     failed = any(result["failure"] or any(map(exceeds, result["rows"])) for result in results)
     return 1 if failed else 0
 

@@ -28,6 +28,8 @@ CORE_DEPTH = 3
 """Pixels by which a mask is eroded to its core, ..."""
 CORE_SHARE = 0.3
 """... unless less than this share of it would be left."""
+CHANGE = 0.02
+"""Least range of u over the film that makes a cell one that changes."""
 
 
 @dataclass(frozen=True)
@@ -303,6 +305,25 @@ class Field:
         with atomic_path(target) as temporary:
             array.to_netcdf(temporary, engine="h5netcdf")
         return target
+
+
+def held_back(values: NDArray[np.float32]) -> float:
+    """Give the share of repeats among the cells that change: values (t, y, x) equal to those of the frame before.
+
+    An encoder leaves a change out until it is worth its bits. Camera noise drowns that; on a film without noise the
+    picture lags behind, the more so the slower it changes.
+    """
+    some = values[:: max(1, len(values) // 20)]
+    changing = np.ptp(some, axis=0) > CHANGE
+    if len(values) < 2 or not changing.any():
+        return 0.0
+    before = values[0][changing]
+    repeats = 0
+    for frame in values[1:]:
+        after = frame[changing]
+        repeats += int(np.count_nonzero(after == before))
+        before = after
+    return repeats / (len(before) * (len(values) - 1))
 
 
 @contextmanager

@@ -117,10 +117,16 @@ def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
     def calibrate_all() -> dict[str, Any]:
         done = {}
         for index, contender in enumerate(contenders):
-            run.events.progress(index, len(contenders), f"calibrating {contender.library}")
+            # one contender may take ten times as long as another: the time left is not known
+            doing = f"{contender.library}, contender {index + 1} of {len(contenders)}"
+            run.events.progress(0, None, f"{doing}: fitting")
+
+            def tell(replicates: int, total: int, doing: str = doing) -> None:
+                run.events.progress(0, None, f"{doing}: bootstrap replicate {replicates} of {total}")
+
             try:
                 done[contender.library] = calibrate_contender(
-                    contender, train, drift.frames(windows.train), found, refined.get(contender.library), s
+                    contender, train, drift.frames(windows.train), found, refined.get(contender.library), s, tell
                 )
             except StageError as error:
                 run.events.warn(f"{contender.library} is left out: {error}")
@@ -143,7 +149,7 @@ def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
 
     def choose() -> Any:
         final = validate_models(known, windows.validation, drift, models, diffusion, s)
-        why_not = "" if found.identifiability.law_seen else found.identifiability.verdict
+        why_not = "" if found.identifiability.law_seen else found.identifiability.verdict.removeprefix("no law: ")
         return select(calibrations, final, s.selection, min(field.grid.dx, field.grid.dy), why_not), final
 
     selection, _ = run.stage("selection", choose, ("front", "validation"), s.selection)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from video2pde import __version__
 from video2pde.calibration import Calibration, Est
 from video2pde.drift import Drift
@@ -21,6 +23,8 @@ from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
 
 SCHEMA = 1
+STEADY = 0.2
+"""Range of the drift, relative to its mean speed, up to which its mean alone is worth telling."""
 PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
 
 
@@ -139,22 +143,29 @@ class Result:
         lines = []
         chosen = self.chosen
         if chosen is not None:
-            lines += [equation_text(chosen.terms, chosen.estimates), ""]
-            lines += [
-                f"  {describe(term).text:<12} {_interval(chosen.estimates[term.name])} "
-                f"{coefficient_units(term, self.field.grid.unit)}"
-                for term in chosen.terms
-            ]
-            lines.append(
-                "  drift        scale "
-                + ", ".join(f"{axis} {_interval(estimate)}" for axis, estimate in chosen.drift_scale.items())
-            )
+            for index, name in enumerate(self.selection.tied or (chosen.library,)):
+                lines += [f"or, as good ({name}):"] if index else []
+                lines += [*self._law_lines(self.calibrations[name]), ""]
+            lines.pop()
         verdict = {"law": "law found", "ambiguous": "ambiguous", "no_law": "no law"}[self.selection.verdict]
         lines.append(f"verdict: {verdict}: {self.selection.reason}")
         for score in self._ladder():
             lines.append(f"  held-out error {score.full.rrmse:8.3%}  {score.name}")
         lines += [f"warning: {text}" for text in self.warnings]
         return "\n".join(lines)
+
+    def _law_lines(self, law: Calibration) -> list[str]:
+        unit = self.field.grid.unit
+        terms = [
+            f"  {describe(term).text:<12} {interval_text(law.estimates[term.name])} {coefficient_units(term, unit)}"
+            for term in law.terms
+        ]
+        motion = summarise_motion(law, self.field)
+        drift = f"  drift        {motion.text}"
+        if not motion.negligible:
+            scales = ", ".join(f"{axis} {interval_text(estimate)}" for axis, estimate in law.drift_scale.items())
+            drift += f"; over the measured one: {scales}"
+        return [equation_text(law.terms, law.estimates), "", *terms, drift]
 
     def _ladder(self) -> Sequence[Score]:
         chosen = [row.measured for row in self.test.rows if row.library == self.selection.chosen]
@@ -167,6 +178,44 @@ class Result:
         from html import escape
 
         return f"<pre>{escape(self.summary())}</pre>"
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Sum up a law's drift v(t) over the training window.
+
+    ``mean``, ``low``, ``high``: (v_x, v_y) in ``unit`` per second. ``negligible``: it never carries the picture as far
+    as one grid cell.
+    """
+
+    mean: tuple[float, float]
+    low: tuple[float, float]
+    high: tuple[float, float]
+    unit: str
+    negligible: bool
+
+    @property
+    def text(self) -> str:
+        """Say how fast the drift is, and between what it varies where it does."""
+        if self.negligible:
+            return "no drift to speak of (less than one grid cell over the training window)"
+        speed = math.hypot(*self.mean)
+        varying = [
+            f"v{axis} from {low:.3g} to {high:.3g}"
+            for axis, low, high in zip("xy", self.low, self.high, strict=True)
+            if high - low > STEADY * speed
+        ]
+        between = f" on average, {', '.join(varying)}" if varying else ""
+        return f"v = ({self.mean[0]:.3g}, {self.mean[1]:.3g}) {self.unit}/s{between}"
+
+
+def summarise_motion(law: Calibration, field: Field) -> Motion:
+    """Sum up the drift that goes with a calibrated law, over the training window of ``field``."""
+    v = law.fit.velocity
+    path = np.cumsum(v, axis=0) * field.dt
+    cells = np.ptp(path, axis=0) / (field.grid.dx, field.grid.dy)
+    mean, low, high = ((float(x), float(y)) for x, y in (v.mean(axis=0), v.min(axis=0), v.max(axis=0)))
+    return Motion(mean, low, high, field.grid.unit, bool(cells.max() < 1))
 
 
 def describe_law(calibration: Calibration, unit: str) -> dict[str, Any]:
@@ -206,11 +255,12 @@ def _join(parts: Sequence[tuple[float, str]], space: str, minus: str) -> str:
     for index, (value, term) in enumerate(parts):
         sign = minus if value < 0 else "+"
         lead = (minus if value < 0 else "") if index == 0 else f" {sign} "
-        text += f"{lead}{abs(value):.4g}{space}{term}"
+        text += f"{lead}{abs(value):.4g}" + ("" if term == "1" else f"{space}{term}")
     return text
 
 
-def _interval(estimate: Est) -> str:
+def interval_text(estimate: Est) -> str:
+    """Write an estimate with its interval."""
     if not math.isfinite(estimate.low):
         return f"{estimate.value:.5g} (no interval)"
     return f"{estimate.value:.5g}  [{estimate.low:.5g}, {estimate.high:.5g}]"

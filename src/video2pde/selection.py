@@ -66,7 +66,10 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The frozen choice. ``digest`` is the SHA-256 of what was chosen and why; ``tolerance`` the relative tie."""
+    """The frozen choice. ``digest`` is the SHA-256 of what was chosen and why; ``tolerance`` the relative tie.
+
+    ``tied``: the laws that cannot be told apart, the chosen one first, where the verdict is ``ambiguous``.
+    """
 
     verdict: Verdict
     reason: str
@@ -76,6 +79,7 @@ class Selection:
     candidates: tuple[Candidate, ...]
     tolerance: float
     digest: str
+    tied: tuple[str, ...] = ()
 
 
 def block_error(series: Array) -> float:
@@ -127,6 +131,8 @@ def select(
     tolerance = max(settings.tie, 0.5 * block_error(best.full.mse) / max(float(best.full.mse.mean()), 1e-300))
     table = _compare(calibrations, scores, validation.persistence, tolerance, pixel)
     admissible = [c for c in table if c.admissible]
+    # a law whose calibration did not converge has no interval; it is a last resort
+    admissible = [c for c in admissible if calibrations[c.library].fit.converged] or admissible
     if not any(c.beats_persistence for c in table):
         reason = (
             "nothing beats persistence by more than its uncertainty "
@@ -137,7 +143,11 @@ def select(
         reason = "only laws with backward diffusion (a negative Laplacian) fit, and those cannot be run forward"
         return _freeze("no_law", reason, None, (), None, table, tolerance)
     lowest = min(c.rrmse for c in admissible)
-    close = [c for c in admissible if c.rrmse <= lowest * (1 + tolerance)]
+    leader = min(admissible, key=lambda c: c.rrmse)
+    close = [
+        c for c in admissible
+        if c.rrmse <= lowest * (1 + tolerance) and not _clearly_worse(c, leader, calibrations, scores, settings)
+    ]  # fmt: skip
     smallest = min(len(c.terms) for c in close)
     rivals = sorted((c for c in close if len(c.terms) == smallest), key=lambda c: c.rrmse)
     winner = rivals[0]
@@ -146,12 +156,13 @@ def select(
     front_best = min(fronts, key=lambda name: fronts[name])
     others = tuple(c.library for c in sorted(table, key=lambda c: c.rrmse) if c.library != winner.library)
     if equal:
-        names = " and ".join([winner.library, *(c.library for c in equal)])
+        tied = (winner.library, *(c.library for c in equal))
+        names = " and ".join(tied)
         reason = (
             f"{names} have {smallest} terms each and predict this recording equally well; a recording with a wider "
             "range of u and of gradients, or a longer one, would decide"
         )
-        return _freeze("ambiguous", reason, winner.library, others, front_best, table, tolerance)
+        return _freeze("ambiguous", reason, winner.library, others, front_best, table, tolerance, tied)
     return _freeze("law", _reason(winner, table, tolerance), winner.library, others, front_best, table, tolerance)
 
 
@@ -212,6 +223,22 @@ def _positive(laplacian: Est | None) -> Criterion:
     return Criterion("sign of the Laplacian", laplacian.value, 0.0, bool(highest >= 0), laplacian.value)
 
 
+def _clearly_worse(
+    candidate: Candidate,
+    leader: Candidate,
+    calibrations: Mapping[str, Calibration],
+    scores: Mapping[str, Score],
+    settings: SelectionSettings,
+) -> bool:
+    """Tell whether a law within the tie loses all the same: frame by frame on validation, and in training too.
+
+    Much of a rollout's error may be noise that all laws have in common, under which a tie in per cent hides much.
+    """
+    if not exceeds(scores[candidate.library].full.mse, scores[leader.library].full.mse):
+        return False
+    return calibrations[candidate.library].fit.mse > calibrations[leader.library].fit.mse * (1 + settings.tie)
+
+
 def _told_apart(
     rival: Candidate,
     winner: Candidate,
@@ -247,6 +274,7 @@ def _freeze(
     front_best: str | None,
     table: tuple[Candidate, ...],
     tolerance: float,
+    tied: tuple[str, ...] = (),
 ) -> Selection:
     content = {
         "verdict": verdict,
@@ -263,4 +291,4 @@ def _freeze(
         ],
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    return Selection(verdict, reason, chosen, alternatives, front_best, table, tolerance, digest)
+    return Selection(verdict, reason, chosen, alternatives, front_best, table, tolerance, digest, tied)

@@ -46,7 +46,9 @@ class RecordingSettings(Section):
         "dark", description="dark: 1 − I/Imax (ink); bright: I/Imax (fluorescence); absorbance: −log10(I/I0)"
     )
     white: Positive | None = Field(
-        None, description="Imax; none: full white for 8 bits and for films, the brightest value for deeper pictures"
+        None,
+        description="Imax; none: full white for 8 bits and for films; for deeper pictures the empty scene's level "
+        "(dark) or the brightest value (bright)",
     )
     reference: tuple[int, int] | None = Field(
         None, description="first and last frame whose mean is I0 (absorbance); none: the bright percentile picture"
@@ -168,6 +170,9 @@ class RolloutSettings(Section):
     )
     precision: Literal["float64", "float32"] = Field("float64", description="number type of the simulation")
     levels: tuple[Share, ...] = Field((0.05, 0.10, 0.15, 0.20, 0.25), description="front levels")
+    start_frames: Count = Field(
+        9, description="frames, up to a held-out window's first, that estimate the start of its rollouts; 1: that frame"
+    )
 
 
 class RefinementSettings(Section):
@@ -291,7 +296,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "drift": {"background": "none", "law_correction": False},
         "weak": {"gradient_sigma": 0.0, "noise_correction": False, "shrink": False},
         "regression": {"threshold_on": "coefficient", "threshold": 1e-3},
-        "rollout": {"viscosity": 0.01},
+        "rollout": {"viscosity": 0.01, "start_frames": 1},
         "refinement": {
             "width": 128, "depth": 6, "pretrain_steps": 5000, "joint_steps": 12000,
             "data_samples": 8192, "residual_samples": 4096, "optimizer": "adam",

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde import discovery
-from video2pde.calibration import calibrate, Calibration, FILM_FLOOR, make_problem, SCHEME_FLOOR
+from video2pde.calibration import calibrate, Calibration, least_noise, make_problem, systematic_floor
 from video2pde.calibration.front import fit_front, FrontFit
+from video2pde.calibration.start import estimate_start
 from video2pde.discovery.identifiability import Identifiability
 from video2pde.discovery.moments import law_velocity, term_moments
 from video2pde.discovery.regression import fit_library
@@ -27,8 +28,8 @@ from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.forced import simulate_forced
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
-from video2pde.rollout.validate import DRIFT, validate, Validation
-from video2pde.selection import Selection
+from video2pde.rollout.validate import DRIFT, Score, validate, Validation
+from video2pde.selection import LEAST_SKILL, Selection
 from video2pde.settings import Settings
 from video2pde.terms import libraries, Term
 
@@ -140,6 +141,7 @@ def validate_models(
     return validate(
         field, models, window_velocities(field, part, models, settings), settings.rollout,
         background=part.background, diffusion=diffusion, workers=settings.run.workers, device=settings.run.device,
+        start=estimate_start(known, window.start, settings.rollout.start_frames),
     )  # fmt: skip
 
 
@@ -180,8 +182,9 @@ def calibrate_contender(
     starts = {"weak": list(weak.values())}
     if refined is not None:
         starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
-    film = train.provenance.bits is not None and train.provenance.bits <= 8
-    return calibrate(contender.library, problem, starts, settings, progress, FILM_FLOOR if film else SCHEME_FLOOR)
+    return calibrate(
+        contender.library, problem, starts, settings, progress, systematic_floor(train), least_noise(train)
+    )
 
 
 def recalibrate_front(
@@ -248,19 +251,41 @@ def evaluate(
 
 
 def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: Settings) -> NDArray[np.float32]:
-    """Roll one model out over a window from its first frame; NaN where it failed."""
+    """Roll one model out over a window from its first frame, as estimated; NaN where it failed."""
     part = field.frames(window)
+    start = estimate_start(field, window.start, settings.rollout.start_frames)
     velocity = window_velocities(part, drift.frames(window), {"law": model}, settings)["law"]
     if part.core is not None:
         rollout = simulate_forced(
-            [model], part.values[0], part.values, ~part.core, part.times, part.grid, velocity[None], settings.rollout
+            [model], start, part.values, ~part.core, part.times, part.grid, velocity[None], settings.rollout
         )[0]
     else:
         rollout = simulate(
-            model, part.values[0], part.times, part.grid, velocity, settings.rollout,
+            model, start, part.times, part.grid, velocity, settings.rollout,
             output="float32", device=settings.run.device,
         )  # fmt: skip
     return np.asarray(rollout.values, np.float32)
+
+
+MISFIT = 4.0
+"""Unexplained squared error, in units of the noise, from which a law is an approximation; right laws leave up to 2."""
+
+
+def judge_fit(chosen: Calibration, held_out: Score | None) -> tuple[str, ...]:
+    """Say where the chosen law leaves more than noise unexplained, or predicts little of the held-out frames."""
+    notes = []
+    name = chosen.library
+    if chosen.misfit > MISFIT:
+        notes.append(
+            f"{name} leaves {chosen.misfit**0.5:.2g} times the camera's noise unexplained: it is an approximation, "
+            "other terms or effects are at work, and the intervals do not cover what it leaves out"
+        )
+    if held_out is not None and held_out.skill < LEAST_SKILL:
+        notes.append(
+            f"on the held-out frames {name} is hardly better than a picture that stands still "
+            f"(it removes {max(held_out.skill, 0.0):.0%} of the squared error): do not trust its forecast"
+        )
+    return tuple(notes)
 
 
 def collect_caveats(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from recording_files import levels, write_film
 from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.recording import preview, read_recording, RecordingResult, suggest_crop, write_figures
+from video2pde.recording.base import Header
 from video2pde.recording.checks import sweep_smoothing
+from video2pde.recording.observable import clip_headroom, empty_levels, normalise
 from video2pde.settings import RecordingSettings
 
 
@@ -79,6 +82,118 @@ def test_plume_at_the_border(tmp_path: Path) -> None:
     assert result.checks is not None
     assert result.checks.contact.since is not None
     assert 2 < result.checks.contact.since < 5
+
+
+@pytest.mark.parametrize("background", ["fades", "flickers", "is noise alone"])
+def test_an_even_background_is_no_contact(tmp_path: Path, background: str) -> None:
+    rng = np.random.default_rng(4)
+    u = 1 - plume() - 0.0005 * (np.arange(120) + 0.5)
+    if background == "fades":
+        u = (0.3 + u) * np.exp(-0.03 * np.arange(60))[:, None, None]
+    elif background == "flickers":
+        u = 1 - (1 - u) * (1 - 0.1 * rng.random(60))[:, None, None]
+    else:
+        u = np.full_like(u, 0.4) + rng.normal(0, 0.05, u.shape)
+    result = read(tmp_path, 1 - u, grid=(45, 60))
+    assert result.checks is not None
+    assert result.checks.contact.since is None
+    assert not any("border" in w for w in result.warnings)
+    # the edge's own minimum in time is no background: it calls all of these contact
+    edge = result.field.values[:, 0]
+    assert (edge - edge.min(axis=0) > 0.15 * np.ptp(np.percentile(result.field.values, (25, 99.5)))).mean() > 0.1
+
+
+def test_a_plume_reaches_the_border_of_a_fading_background(tmp_path: Path) -> None:
+    shift = np.stack([np.zeros(60), -0.8 * np.arange(60)], axis=1)
+    u = (1.1 - plume(shift=shift)) * np.exp(-0.01 * np.arange(60))[:, None, None]
+    result = read(tmp_path, 1 - u)
+    assert any("touches the border (left)" in w for w in result.warnings)
+
+
+def test_a_signal_that_saturates_briefly_is_told(tmp_path: Path) -> None:
+    frames = plume(90, 120, 160)
+    frames[0] = np.where(frames[0] < 0.34, 0.0, frames[0])
+    result = read(tmp_path, frames)
+    assert result.checks is not None
+    saturation = result.checks.saturation
+    assert saturation.black < 0.001  # over the whole film it is next to nothing
+    assert 0.05 < saturation.signal < 0.6
+    assert saturation.signal_at == 0
+    assert any("the signal is saturated at 0 s" in w for w in result.warnings)
+    # an empty background at the end of the range hides no signal
+    white = read(tmp_path, np.where(plume(90, 120, 160) > 0.7, 1.0, plume(90, 120, 160)))
+    assert white.checks is not None
+    assert white.checks.saturation.signal == 0
+    assert white.checks.saturation.white > 0.5
+
+
+def deep_plume(**keys: float) -> NDArray[np.float64]:
+    """Return 16-bit levels, as floats, of a plume on an even, empty scene of 50,000 with camera noise and a glint."""
+    noise = np.random.default_rng(5).normal(0, 500, (60, 90, 120))
+    u = keys.get("background", 0.0) * np.exp(-0.02 * np.arange(60))[:, None, None]
+    empty = 50000 * (1 - u)
+    frames = np.rint(empty + 50000 * (plume() - 0.8 + 0.0005 * (np.arange(120) + 0.5)) + noise)
+    frames[:, 5, 7] = 60000
+    return frames
+
+
+def read_deep(tmp_path: Path, frames: NDArray[np.float64], **keys: object) -> RecordingResult:
+    np.save(tmp_path / "deep.npy", np.clip(frames, 0, keys.pop("limit", 65535)).astype(np.uint16))
+    return read_recording(tmp_path / "deep.npy", RecordingSettings(fps=10, border=0, **keys))
+
+
+def test_the_empty_scene_reads_zero_whatever_the_noise(tmp_path: Path) -> None:
+    frames = deep_plume()
+    result = read_deep(tmp_path, frames)
+    corner = result.field.values[:, -20:, -20:]
+    assert abs(corner.mean()) < 1e-3
+    note = next(n for n in result.field.provenance.notes if n.startswith("I_max"))
+    assert float(note.split()[2].rstrip(",")) == pytest.approx(50000, rel=1e-3)
+    assert "recording.white sets it" in note
+    assert not any("recording.white" in w for w in result.warnings)
+    # what was once done: the brightest pixel as white lifts the background, even without the glint
+    frames[:, 5, 7] = 50000
+    assert 1 - frames[:, -20:, -20:].mean() / frames.max() > 0.03
+    assert read_deep(tmp_path, frames, white=40000).field.values[:, -20:, -20:].mean() == pytest.approx(-0.25, abs=1e-3)
+
+
+def test_a_scene_that_brightens_may_not_be_empty(tmp_path: Path) -> None:
+    result = read_deep(tmp_path, deep_plume(background=0.1))
+    assert any("may not be empty" in w and "recording.white" in w for w in result.warnings)
+    given = read_deep(tmp_path, deep_plume(background=0.1), white=50000)
+    assert given.field.values[0, -20:, -20:].mean() == pytest.approx(0.1, abs=2e-3)
+    assert not any("recording.white" in w for w in given.warnings)
+
+
+def test_the_limit_of_a_saturated_deep_camera_is_white(tmp_path: Path) -> None:
+    """Clipped noise lowers the mean of an empty scene: its level is not white, the limit is."""
+    result = read_deep(tmp_path, deep_plume(), limit=50000, unclip=False)
+    assert any("I_max is 50000, the brightest value, at which" in n for n in result.field.provenance.notes)
+    assert result.field.values[:, -20:, -20:].mean() == pytest.approx(0.01 / np.sqrt(2 * np.pi), abs=3e-4)
+
+
+def test_noise_around_a_measured_white_is_not_clipped() -> None:
+    """Luma of 10 bits, 64 to 940: beyond these it is clipped, above an empty scene of 800 it is not."""
+    header = Header("film", 4, 4, 2, True, black=64.0, gain=1023 / 876, limit=1023.0)
+    pixels = np.array([[[790, 810], [940, 960]], [[64, 50], [800, 800]]], np.float32)
+    white = (800 - header.black) * header.gain
+    values = pixels.copy()
+    line = normalise(values, "dark", header, white)
+    note = clip_headroom(values, header, line)
+    assert "25.00%" in note
+    expected = 1 - (np.clip(pixels, 64, 940) - 64) / (800 - 64)
+    assert values == pytest.approx(expected, abs=1e-6)
+    assert values[0, 0, 1] < 0  # a clip at u = 0 would lift the mean of the empty scene
+
+
+def test_white_needs_no_second_copy_of_the_field() -> None:
+    values = np.random.default_rng(6).random((600, 60, 60), np.float32)
+    tracemalloc.start()
+    levels_found = empty_levels(values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(levels_found) == 10
+    assert peak < values.nbytes / 10
 
 
 def test_too_few_frames(tmp_path: Path) -> None:

@@ -18,12 +18,13 @@ from video2pde.errors import InputError
 from video2pde.report import publish
 from video2pde.report.artefacts import Artefacts, load_artefacts
 from video2pde.report.content import compose_page, Story
-from video2pde.report.document import Bar, Check, Code, Estimate, Image, Math, Page, Series, Strong
+from video2pde.report.document import Bar, Check, Code, Equation, Estimate, Image, Math, Page, Series, Strong
 from video2pde.report.figures import collect_figures, write_figures
 from video2pde.report.page import render_page
 from video2pde.report.sheets import Entry, fill, to_csv, to_latex
 from video2pde.report.summaries import ellipse_path, running_intervals, thin
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
+from video2pde.result import equation_text, interval_text, summarise_motion
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
@@ -149,13 +150,62 @@ def test_terms_are_written_as_formulas(page: Page) -> None:
 def test_an_ambiguous_verdict_shows_the_alternatives(law: Artefacts) -> None:
     selection, final = law.stages["selection"]
     other = next(name for name in law.calibrations if name != selection.chosen)
-    two = replace(selection, verdict="ambiguous", reason=f"{selection.chosen} and {other} predict equally well")
+    reason = f"{selection.chosen} and {other} have 2 terms each"
+    two = replace(selection, verdict="ambiguous", reason=reason, tied=(selection.chosen, other))
     page = compose_page(Story(replace(law, stages={**law.stages, "selection": (two, final)})))
     assert page.head.verdict == "More than one law fits this recording"
     assert page.head.level == "warning"
     told = next(section for section in page.sections if section.id == "selection")
     assert "not unique" in words(told.sentence)
-    assert f"The alternative {other}." in words(told)
+    assert f"The alternative {other}, as good" in words(told)
+    shown = [v for v in walk(told) if isinstance(v, Equation)]
+    estimates = law.calibrations[other].estimates
+    assert [v.plain for v in shown] == [equation_text(law.calibrations[other].terms, estimates)]
+    assert all(interval_text(estimate) in words(page.head.notes) for estimate in estimates.values())
+    text = replace(law.result, selection=two).summary()
+    assert f"or, as good ({other}):" in text
+    assert all(interval_text(estimate) in text for estimate in estimates.values())
+    assert "or, as good" not in law.result.summary()
+    assert selection.tied == ()
+
+
+def test_terminal_and_page_say_how_fast_the_drift_is(law: Artefacts, page: Page) -> None:
+    chosen, film = law.chosen, law.field
+    assert chosen is not None
+    assert film is not None
+    assert page.head.equation is not None
+    text = summarise_motion(chosen, film).text
+    v_x, v_y = chosen.fit.velocity.mean(axis=0)
+    assert text.startswith(f"v = ({v_x:.3g}, {v_y:.3g}) {film.grid.unit}/s")
+    assert text in law.result.summary()
+    assert text in words(page.head.equation)
+
+
+def test_a_drift_of_less_than_a_cell_is_none_to_speak_of(law: Artefacts) -> None:
+    chosen, film = law.chosen, law.field
+    assert chosen is not None
+    assert film is not None
+    count = len(chosen.fit.velocity)
+    step = film.grid.dx / (film.dt * count)  # a cell over the window
+    even = np.ones((count, 1)) * [[1.0, 0.0]]
+    swing = np.where(np.arange(count) < count / 2, 3.0, -3.0)[:, None] * [[1.0, 0.0]]
+
+    def with_drift(velocity: Any) -> Any:
+        return replace(chosen, fit=replace(chosen.fit, velocity=velocity))
+
+    slow, fast, back = (with_drift(step * v) for v in (0.9 * even, 2.2 * even, swing))
+    assert summarise_motion(slow, film).text.startswith("no drift to speak of")
+    assert "average" not in summarise_motion(fast, film).text
+    # there and back again: its mean alone would call it no drift
+    assert not summarise_motion(back, film).negligible
+    assert "on average, vx from" in summarise_motion(back, film).text
+    name = chosen.library
+    still = replace(law, stages={**law.stages, "calibration": {**law.calibrations, name: slow}})
+    assert "scale" not in still.result.summary()
+    assert "no drift to speak of" in still.result.summary()
+    head = compose_page(Story(still)).head
+    assert not any(c.symbol.plain.startswith("c_") for c in head.coefficients)
+    assert "no drift to speak of" in words(head.equation)
 
 
 def test_a_law_that_fails_on_the_test_frames_is_not_praised(law: Artefacts) -> None:
@@ -180,6 +230,10 @@ def test_no_law_is_said_plainly(nothing: Path) -> None:
     assert page.head.equation is None
     assert page.head.coefficients == ()
     assert not (nothing / "model.json").exists()
+    summary = run.result.summary()
+    assert "verdict: no law: " in summary
+    assert summary.count("no law") == 1
+    assert "no law" not in words(page.head.summary)
     assert "No law was chosen" in words(next(s for s in page.sections if s.id == "selection").sentence)
     assert "No law was left" in words(next(s for s in page.sections if s.id == "test").sentence)
     assert len(render_page(page)) > 10_000

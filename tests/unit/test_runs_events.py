@@ -102,3 +102,4 @@ def test_the_display_suits_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_in_words() -> None:
     assert describe_progress(0, 10, 3.0) == "0 of 10 after 3 s"
     assert describe_progress(4, 10, 20.0, "best 1 %") == "4 of 10 after 20 s, about 30 s left, best 1 %"
+    assert describe_progress(0, None, 20.0, "C, contender 1 of 3") == "C, contender 1 of 3, after 20 s"

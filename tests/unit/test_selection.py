@@ -35,6 +35,7 @@ def choose(
     fits: Mapping[str, float] | None = None,
     laplacian: Est | None = None,
     extra: Mapping[str, Any] | None = None,
+    stuck: tuple[str, ...] = (),
     **options: Any,
 ) -> Selection:
     """Select among libraries with the given squared errors; persistence has 1."""
@@ -42,7 +43,7 @@ def choose(
     calibrations: Any = {
         name: SimpleNamespace(
             estimates={term: estimate if term == "laplacian" else Est(9.0, 8.9, 9.1) for term in TERMS[name]},
-            fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6)),
+            fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6), converged=name not in stuck),
         )
         for name in errors
     }
@@ -80,11 +81,26 @@ def test_laws_of_one_size_that_cannot_be_told_apart_are_ambiguous() -> None:
     assert chosen.chosen in ("C", "C-alt")
     assert "C and C-alt have 2 terms each" in chosen.reason
     assert "would decide" in chosen.reason
+    assert chosen.tied == (chosen.chosen, "C-alt" if chosen.chosen == "C" else "C")
 
 
 def test_the_training_window_may_tell_equal_predictions_apart() -> None:
     chosen = choose({"C": 0.01, "C-alt": 0.01}, fits={"C": 1e-6, "C-alt": 2e-6})
     assert (chosen.verdict, chosen.chosen) == ("law", "C")
+
+
+def test_a_tie_under_shared_noise_does_not_save_a_law_that_is_worse_throughout() -> None:
+    """Within 5 %, but worse frame by frame and in training: noise that both share hides the difference."""
+    errors = {"A": 0.0105, "C": 0.01}
+    assert choose(errors).chosen == "A"
+    assert choose(errors, fits={"A": 1.06e-6, "C": 1e-6}).chosen == "C"
+    # in training alone it is no reason: the larger law always fits a little better
+    assert choose({"A": 0.01, "C": 0.01}, fits={"A": 1.06e-6, "C": 1e-6}).chosen == "A"
+
+
+def test_a_fit_that_did_not_converge_is_a_last_resort() -> None:
+    assert choose({"B": 0.02, "C": 0.01}, stuck=("C",)).chosen == "B"
+    assert choose({"B": 1.2, "C": 0.01}, stuck=("C",)).chosen == "C"
 
 
 def test_nothing_better_than_persistence_is_no_law() -> None:

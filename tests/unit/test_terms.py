@@ -50,6 +50,13 @@ def test_words_and_units(name: str) -> None:
     assert coefficient_units(CATALOGUE[name], "mm") == units
 
 
+def test_a_leading_minus_is_bracketed() -> None:
+    """Behind a coefficient it would read as a subtraction."""
+    words = describe(Term.of("bistable", ("", "u*(1-u)*(u-0.2)")))
+    assert words.text[0] + words.text[-1] == "()"
+    assert words.latex.startswith(r"\left(")
+
+
 @pytest.mark.parametrize("name", list(CATALOGUE))
 def test_latex_is_balanced(name: str) -> None:
     latex = describe(CATALOGUE[name]).latex

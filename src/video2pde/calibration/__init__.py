@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
 from video2pde.calibration.linearise import prepare_window
-from video2pde.calibration.systematic import discretisation_bias
+from video2pde.calibration.systematic import discretisation_bias, noise_variance
 from video2pde.errors import StageError
-from video2pde.field import Field
+from video2pde.field import Field, held_back
 from video2pde.parallel import count_workers
 from video2pde.rollout.model import Model
 from video2pde.settings import Settings
@@ -31,6 +31,10 @@ SHARE_LEFT = 0.2
 """Share of the grid's and the scheme's bias that may remain once it is taken off; measured on known-truth fields."""
 FILM_FLOOR = 0.003
 """The same for a film of 8 bits, whose rounding and compression are no noise that averages out; measured on films."""
+HELD_BACK = 0.04
+"""What is added to it for a film whose encoder holds every change back (see ``field.held_back``), in proportion."""
+CODING_NOISE = 0.0015
+"""Root mean square that rounding and compression leave in a film's cells; measured on films."""
 SAME_PLACE = 0.01
 """Relative difference up to which two fits have ended at the same place."""
 POOR = 0.1
@@ -70,7 +74,9 @@ class Calibration:
 
     ``estimates`` by term: value, less the bias by noise and by the grid, and 95 % interval, the systematic floor
     ``floor`` included; ``drift_scale`` how the refined drift compares with the given one along each axis;
-    ``same_place`` whether all starts ended there; ``grid_bias`` (K,) what grid and scheme had added to the fit.
+    ``same_place`` whether all starts ended there; ``misfit`` the squared error that the law leaves in the training
+    window, in units of the camera's noise: near 1 for a law that says everything; ``grid_bias`` (K,) what grid and
+    scheme had added to the fit.
     """
 
     library: str
@@ -82,6 +88,7 @@ class Calibration:
     same_place: bool
     bootstrap: Bootstrap | None
     floor: float
+    misfit: float = float("nan")
     grid_bias: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -92,6 +99,18 @@ class Calibration:
     def __repr__(self) -> str:
         listed = ", ".join(f"{name} = {estimate}" for name, estimate in self.estimates.items())
         return f"Calibration({self.library}: {listed}; train rMSE {self.fit.mse**0.5:.3g})"
+
+
+def least_noise(train: Field) -> float:
+    """Give the error in u below which a recording says nothing: a third of a level of 8 bits, and what coding adds."""
+    bits = train.provenance.bits
+    return 0.0 if bits is None or bits > 8 else CODING_NOISE
+
+
+def systematic_floor(train: Field) -> float:
+    """Give the relative systematic error that no interval of this recording can fall below."""
+    bits = train.provenance.bits
+    return SCHEME_FLOOR if bits is None or bits > 8 else FILM_FLOOR + HELD_BACK * held_back(train.values)
 
 
 def make_problem(
@@ -123,6 +142,11 @@ def make_problem(
     )  # fmt: skip
 
 
+def forward(term: Term, coefficient: float) -> float:
+    """Turn backward diffusion, which no rollout survives, into as much forward diffusion."""
+    return abs(coefficient) if term.name == "laplacian" else coefficient
+
+
 def calibrate(
     library: str,
     problem: Problem,
@@ -130,16 +154,17 @@ def calibrate(
     settings: Settings,
     progress: Callable[[int, int], None] | None = None,
     floor: float = SCHEME_FLOOR,
+    rounding: float = 0.0,
 ) -> Calibration:
     """Fit a contender from every start, check that they agree, and bootstrap the best fit.
 
     ``starts``: coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
-    ``floor``: relative systematic error that intervals cannot fall below.
+    ``floor``: relative systematic error that intervals cannot fall below; ``rounding``: least noise of the recording.
     """
     options = settings.calibration
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
     first = next(iter(guesses.values()))
-    guesses.setdefault("poor", [POOR * value for value in first])
+    guesses.setdefault("poor", [POOR * forward(term, value) for term, value in zip(problem.terms, first, strict=True)])
     fits = {source: fit_rollout(problem, guess, options) for source, guess in guesses.items()}
     attempts = tuple(
         Attempt(
@@ -169,7 +194,8 @@ def calibrate(
         boot = bootstrap_fit(problem, best, options, problem.workers, progress)
     return Calibration(
         library, problem.terms, _estimates(problem, best, boot, shift, floor), _drift_scale(problem, best, boot), best,
-        attempts, bool(max(apart) < SAME_PLACE), boot, floor, shift,
+        attempts, bool(max(apart) < SAME_PLACE), boot, floor,
+        best.mse / max(noise_variance(problem.window), rounding**2, 1e-30), shift,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter1d
 from scipy.stats import t as student
 
 from video2pde.calibration.fit import (
@@ -25,10 +26,10 @@ from video2pde.calibration.fit import (
     normal_matrix,
     Problem,
     relative_size,
-    smooth_frame,
     velocity_at,
 )
 from video2pde.calibration.linearise import neighbour_chunks, predict_chunks, project, Window
+from video2pde.calibration.start import smooth_frame
 from video2pde.parallel import parallel_map
 from video2pde.rollout.model import Model
 from video2pde.settings import CalibrationSettings
@@ -88,7 +89,9 @@ def bootstrap_fit(
     if settings.bootstrap == "residual":
         # what all replicates share is computed over the cores; each replicate then keeps to its own
         world = replace(_linear_world(replace(problem, workers=workers), fit), problem=alone)
-        work = partial(_refit_residual_blocks, world, residuals, length)
+        size = residual_sizes(residuals, problem.window.weight, length)
+        residuals /= size[:, None, None].astype(np.float32)
+        work = partial(_refit_residual_blocks, world, residuals, size, length)
     else:
         blocks = _restarted_blocks(alone, fit, length, workers)
         work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
@@ -120,6 +123,16 @@ def _residuals(problem: Problem, fit: Fit) -> NDArray[np.float32] | None:
     least = min(finite, key=lambda residuals: float(np.vdot(residuals, residuals)))
     # what stays the same in all frames is no noise, and would shift every replicate alike
     return np.asarray(least - least.mean(axis=0))
+
+
+def residual_sizes(residuals: NDArray[np.float32], weight: Array, length: int) -> Array:
+    """Give the root mean square of the residuals around each frame, (t,), averaged over a block's length.
+
+    Under a law that grows, what is left in late frames is larger than noise; drawn into the first frames it would be
+    amplified once more. So residuals are drawn in units of their size, and take the size of the frame they are put in.
+    """
+    power = np.array([float(np.vdot(weight, frame**2)) for frame in residuals]) / weight.sum()
+    return np.asarray(np.sqrt(np.maximum(uniform_filter1d(power, length, mode="nearest"), 1e-30)))
 
 
 def _roll_out(problem: Problem, fit: Fit, start: Array) -> NDArray[np.float32]:
@@ -174,22 +187,27 @@ def _linear_world(problem: Problem, fit: Fit) -> _World:
 
 
 def _refit_residual_blocks(
-    world: _World, residuals: NDArray[np.float32], length: int, seeds: Sequence[tuple[int, int]]
+    world: _World, residuals: NDArray[np.float32], size: Array, length: int, seeds: Sequence[tuple[int, int]]
 ) -> list[Draw | str]:
     """Refit to the truth plus resampled residuals: one Gauss–Newton step each, with the fit's Jacobian.
+
+    ``residuals`` are in units of ``size`` (t,).
 
     The step is exact to first order in the residuals; noise in the initial frame enters through a rollout of its own.
     """
     problem, fit, window = world.problem, world.fit, world.problem.window
     order = np.stack([draw_blocks(len(window.times), length, np.random.default_rng(seed)) for seed in seeds])
     # the initial frame as the fit estimates it: the true one, plus the mean error of the first frames
-    drawn = order[:, problem.start_window]
-    starts = world.start + np.stack([residuals[frames].mean(axis=0, dtype=np.float64) for frames in drawn])
+    first = problem.start_window
+    weights = size[first] / len(size[first])
+    starts = world.start + np.stack([np.tensordot(weights, residuals[drawn[first]], axes=1) for drawn in order])
     models = [Model(problem.terms, tuple(fit.coefficients))] * len(seeds)
     velocity = np.broadcast_to(fit.velocity, (len(seeds), *fit.velocity.shape))
     products = np.zeros((len(seeds), len(window.times), len(world.columns) + 2))
     for frames, values in predict_chunks(window, models, starts, velocity, problem.rollout, chunk=FEW_FRAMES):
-        project(world.columns, world.truth, values, frames, residuals, order, window.weight, window.grid, products)
+        project(
+            world.columns, world.truth, values, frames, residuals, order, size, window.weight, window.grid, products
+        )
     return [_step(world, each) for each in products]
 
 

@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
-from scipy.ndimage import correlate1d, gaussian_filter
+from scipy.ndimage import gaussian_filter
 from scipy.optimize import minimize
 
 from video2pde.calibration.linearise import Linearisation, linearise, predict_chunks, Window
-from video2pde.discovery.jets import jet_kernels
+from video2pde.calibration.start import line_at, smooth_frame
 from video2pde.rollout.model import Model
 from video2pde.settings import CalibrationSettings, RolloutSettings
 from video2pde.terms import Term
@@ -32,13 +32,13 @@ MAX_DAMPING = 1e8
 ROUGHLY = 0.02
 """Relative change of the coefficients below which a model is good enough to correct the initial frame."""
 SLACK = 0.1
-"""Relative rise of the error that a step may cause once the Jacobian is free of noise."""
+"""Relative rise over the lowest error that a step may cause once the Jacobian is free of noise."""
 PATIENCE, HOPELESS = 10, 2.0
 """Steps after which a fit whose error is still this many times that of a picture that stands still is given up."""
+STALLED, GAIN = 20, 1e-3
+"""Steps without a relative gain of this size after which a fit is given up."""
 BASE_PASSES = 2
 """How often the frames that start the Jacobian are brought back to the initial time."""
-SMOOTHING = 1.0
-"""Pixels: σ of the filter on the start of the rollout that says how the first frames change."""
 MODE_SMOOTHING = 2.0
 """Pixels: σ of the filter under the modes of the initial frame, which need not be exact but free of noise."""
 
@@ -216,11 +216,12 @@ def fit_rollout(
     extra = 1 if problem.drift == "scale" else len(problem.basis)
     state = evaluate(problem, np.asarray(guess, float), np.zeros((extra, 2)), first)
     rollouts = len(problem.terms) + 1
-    damping, iterations, reason = 1e-3, 0, ""
+    damping, iterations, reason, lowest = 1e-3, 0, "", state.cost
     path = [state.coefficients]
     if state.linear.failed:
         return _finish(problem, state, False, f"at the start, {state.linear.failed}", 0, rollouts, path)
     hopeless = HOPELESS * standstill_cost(problem.window)
+    mark, marked = state.cost, 0
     for iterations in range(1, settings.max_iterations + 1):
         step = damped_step(problem, state, damping)
         change = relative_size(problem, step)
@@ -233,8 +234,8 @@ def fit_rollout(
         trial = move(problem, state, step, roll_out=True)
         rollouts += 1 + len(problem.terms) + len(state.modes) + final
         # with a Jacobian free of noise the solution is not quite the least error, so a little more is no reason to stop
-        if trial.cost < state.cost * (1 + (SLACK if final else 0.0)):
-            state, damping = trial, max(damping / 10, 1e-9)
+        if trial.cost < (lowest * (1 + SLACK) if final else state.cost):
+            state, damping, lowest = trial, max(damping / 10, 1e-9), min(lowest, trial.cost)
             path.append(state.coefficients)
         else:
             damping *= 10
@@ -251,9 +252,14 @@ def fit_rollout(
             if corrected.linear.failed:
                 reason = f"from the corrected initial frame, {corrected.linear.failed}"
             else:
-                state = corrected
+                state, lowest = corrected, corrected.cost
+                mark, marked = state.cost, iterations
         elif iterations == PATIENCE and state.cost > hopeless:
             reason = f"after {iterations} steps still {HOPELESS:g} times worse than a picture that stands still"
+        if state.cost < (1 - GAIN) * mark:
+            mark, marked = state.cost, iterations
+        elif iterations - marked >= STALLED:
+            reason = f"the error has not fallen for {STALLED} steps"
         if reason:
             break
         if damping > MAX_DAMPING:
@@ -274,9 +280,7 @@ def initial_frame(window: Window, frames: int) -> Array:
     count = min(max(frames, 1), len(window.times))
     if count < 3:
         return np.array(window.values[0])
-    t = window.times[:count] - window.times[0]
-    weights = np.linalg.pinv(np.stack([np.ones(count), t], axis=1))[0]
-    return np.asarray(np.tensordot(weights, window.values[:count], axes=1))
+    return line_at(window.values[:count], window.times[:count], float(window.times[0]))
 
 
 def correct_start(problem: Problem, state: State) -> tuple[Array, Array]:
@@ -308,13 +312,6 @@ def bring_back(problem: Problem, coefficients: Array, velocity: Array, frames: s
         wanted = np.arange(chunk.start, chunk.stop) >= frames.start
         total += np.sum(first.values[chunk][wanted] - (values[0][wanted] - guess), axis=0)
     return total / (frames.stop - frames.start) if np.isfinite(total).all() else guess
-
-
-def smooth_frame(frame: Array) -> Array:
-    """Take pixel noise off a frame by a filter that leaves low frequencies as they are, to sixth order."""
-    weights = jet_kernels(SMOOTHING, cells=False)[0].astype(float)
-    along_x = correlate1d(frame, weights, axis=1, mode="reflect")
-    return np.asarray(correlate1d(along_x, weights, axis=0, mode="reflect"))
 
 
 def start_modes(problem: Problem, start: Array) -> Array:

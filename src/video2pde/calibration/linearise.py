@@ -263,23 +263,24 @@ def project(
     frames: slice,
     residuals: NDArray[np.float32],
     order: NDArray[np.int64],
+    size: Array,
     weight: Array,
     grid: Grid,
     out: Array,
 ) -> None:
     """Sum error × column for some frames of several rollouts, and error × (−u_x, −u_y): out (m, t, columns + 2).
 
-    The error of rollout m in frame t is values[m, t] − truth[t] − residuals[order[m, t]]; ``values`` holds these
-    frames alone, everything else the whole window (contiguous, so that the loops vectorise). Columns and truth, which
-    the rollouts share, are read once for all of them: the sums are bound by memory, not by arithmetic.
+    The error of rollout m in frame t is values[m, t] − truth[t] − size[t] · residuals[order[m, t]]; ``values`` holds
+    these frames alone, everything else the whole window (contiguous, so that the loops vectorise). Columns and truth,
+    which the rollouts share, are read once for all of them: the sums are bound by memory, not by arithmetic.
     """
-    light = weight.astype(np.float32)
-    _project(columns, truth, values, frames.start, residuals, order, light, grid.dx, grid.dy, out)
+    light, sizes = weight.astype(np.float32), size.astype(np.float32)
+    _project(columns, truth, values, frames.start, residuals, order, sizes, light, grid.dx, grid.dy, out)
 
 
 @_jit
 def _project(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    columns, truth, values, first, residuals, order, weight, dx, dy, out
+    columns, truth, values, first, residuals, order, size, weight, dx, dy, out
 ):
     rollouts, count, ny, nx = values.shape
     number = len(columns)
@@ -295,7 +296,7 @@ def _project(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
             for m in range(rollouts):
                 drawn = order[m, frame]
                 for i in range(nx):
-                    observed = truth[frame, j, i] + residuals[drawn, j, i]
+                    observed = truth[frame, j, i] + size[frame] * residuals[drawn, j, i]
                     error[i] = (np.float32(values[m, k, j, i]) - observed) * weight[j, i]
                 for c in range(number):
                     total = np.float32(0.0)

@@ -20,10 +20,10 @@ from video2pde.calibration.fit import (
     Fit,
     initial_frame,
     Problem,
-    smooth_frame,
     start_modes,
 )
-from video2pde.calibration.linearise import deconvolve_cells
+from video2pde.calibration.linearise import deconvolve_cells, Window
+from video2pde.calibration.start import smooth_frame
 from video2pde.field import Grid
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate_chunks
@@ -32,6 +32,27 @@ Array = NDArray[np.float64]
 
 SPLINE = 5
 """Degree of the spline that carries the initial frame to the finer grid."""
+
+
+LAG = 3
+"""Frames between the values whose second difference shows noise: an encoder repeats what it left out over a few."""
+
+
+def noise_variance(window: Window) -> float:
+    """Estimate the variance of the recording's noise from second differences in time, where pixels count.
+
+    u(t − τ) − 2u(t) + u(t + τ) has six times the variance of white noise, and next to nothing of a smooth change. The
+    quiet half of the frames is taken: a shake or a flash is no noise.
+    """
+    lag = min(LAG, (len(window.values) - 1) // 2)
+    if lag < 1:
+        return 0.0
+    ends = range(lag, len(window.values) - lag)
+    squares = [
+        float(np.vdot(window.weight, (window.values[k - lag] - 2 * window.values[k] + window.values[k + lag]) ** 2))
+        for k in ends
+    ]
+    return float(np.median(squares)) / float(window.weight.sum()) / 6
 
 
 def discretisation_bias(problem: Problem, fit: Fit) -> Array:

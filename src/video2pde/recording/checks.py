@@ -16,6 +16,8 @@ from video2pde.recording.sampling import Sample
 from video2pde.recording.stability import BorderContact, Flicker, Repeats, Shake
 
 SIGMAS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+SIGNAL_RANGE = (10, 99.5)  # percentiles of a frame between which its signal lies
+LEAST_RANGE = 0.02  # of u: below it there is no signal to be hidden
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,15 @@ class Saturation:
     """Tell how many camera pixels sit at the ends of the range, and where.
 
     ``cells``: share of saturated pixels in each grid cell, (y, x). ``where``: bounding box in camera pixels.
+    ``signal``: share of saturated cells among those of the signal, in the frame at ``signal_at`` s where it is largest.
     """
 
     black: float
     white: float
     cells: NDArray[np.float32]
     where: str
+    signal: float
+    signal_at: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +89,8 @@ class Checks:
     """Gather the checks of one recording.
 
     Statistics of camera pixels (the first two stages, saturation, retention) come from ``sampled`` frames of
-    all; ``resize_mean_change`` is the largest |mean of u after − before the resize| among them.
+    all; ``resize_mean_change`` is the largest |mean of u after − before the resize| among them. ``held_back``: share of
+    exact repeats among the cells that change, which an encoder leaves behind.
     """
 
     sampled: int
@@ -96,6 +102,7 @@ class Checks:
     flicker: Flicker
     shake: Shake
     repeats: Repeats
+    held_back: float
     contact: BorderContact
 
     def summary(self) -> dict[str, Any]:
@@ -113,10 +120,13 @@ class Checks:
                 "black": self.saturation.black,
                 "white": self.saturation.white,
                 "where": self.saturation.where,
+                "signal": self.saturation.signal,
+                "signal_at_s": self.saturation.signal_at,
             },
             "flicker": {"rms": self.flicker.rms, "share_of_signal": self.flicker.share},
             "shake": {"rms_cells": self.shake.rms, "uncertainty_cells": self.shake.uncertainty},
             "repeated_frames": {"count": self.repeats.count, "longest_run": self.repeats.longest},
+            "held_back": self.held_back,
             "border_contact": {
                 "share": self.contact.share,
                 "since_s": self.contact.since,
@@ -156,15 +166,32 @@ def _share(weights: NDArray[np.float64], inside: NDArray[np.bool_]) -> float:
     return float(weights[inside].sum()) / total if total > 0 else 1.0
 
 
-def measure_saturation(samples: list[Sample], layout: Layout) -> Saturation:
-    """Average the saturated shares over the sampled frames and find where they lie."""
+def measure_saturation(
+    samples: list[Sample], layout: Layout, values: NDArray[np.float32], times: NDArray[np.float64]
+) -> Saturation:
+    """Average the saturated shares over the sampled frames, find where they lie, and how much of the signal they hide.
+
+    ``values``: u, shape (t, y, x), at ``times``, s.
+    """
     cells = np.zeros(layout.grid.shape, dtype=np.float32)
     for sample in samples:
         if sample.saturated_cells is not None:
             cells += sample.saturated_cells / len(samples)
     black = float(np.mean([sample.black_share for sample in samples]))
     white = float(np.mean([sample.white_share for sample in samples]))
-    return Saturation(black, white, cells, _describe_place(cells, layout))
+    shown = [values[int(np.abs(times - sample.time).argmin())] for sample in samples]
+    hidden = [_hidden_signal(sample.saturated_cells, u) for sample, u in zip(samples, shown, strict=True)]
+    worst = int(np.argmax(hidden))
+    return Saturation(black, white, cells, _describe_place(cells, layout), hidden[worst], samples[worst].time)
+
+
+def _hidden_signal(saturated: NDArray[np.float32] | None, u: NDArray[np.float32]) -> float:
+    """Give the share of mostly saturated cells among those above the middle of the frame's range of u."""
+    if saturated is None:
+        return 0.0
+    low, high = np.percentile(u, SIGNAL_RANGE)
+    strong = u > (low + high) / 2
+    return float((saturated[strong] > 0.5).mean()) if high - low > LEAST_RANGE and strong.any() else 0.0
 
 
 def _describe_place(cells: NDArray[np.float32], layout: Layout) -> str:

@@ -31,7 +31,7 @@ LARGEST = 0.04
 """Offset beyond which noise is no explanation: σ would be a tenth of full scale."""
 REACH = 5.0
 """Levels, in σ, up to which the offset is taken away; at 5σ it is σ/10⁷."""
-CELLS, FRAMES = 5, 9
+CELLS, FRAMES = 3, 9
 """Box over which the level is averaged before its offset is looked up: noise must not pass through a curve."""
 
 

@@ -8,6 +8,7 @@ it is taken pixel by pixel before the averaging, and only log10(I0) is added aft
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ from video2pde.settings import RecordingSettings
 
 REFERENCE_PERCENTILE = 95.0  # brightness in time that counts as the empty, lit picture
 FLOOR = 0.5  # levels: the logarithm of a black pixel is taken half a level above black
+RUNS = 10  # runs of frames whose mean pictures show the empty scene without noise
+EMPTY_PERCENTILE = 95.0  # brightness above which cells show the empty scene
+AT_LIMIT = 0.005  # share of pixels at the camera's limit from which the limit itself is white
+UNSTEADY = 0.01  # relative change of the empty scene's brightness that makes it doubtful
 
 
 class LogIntensity:
@@ -104,26 +109,83 @@ class ReferenceFrames:
         return self._sum / self.count
 
 
-def choose_white(settings: RecordingSettings, header: Header, brightest: float) -> tuple[float, str]:
-    """Return I_max and a note on where it comes from, if it is not the format's own."""
+@dataclass(frozen=True)
+class White:
+    """I_max, with a note on where it comes from and a warning where it is doubtful; both may be empty."""
+
+    value: float
+    note: str = ""
+    warning: str = ""
+
+
+def empty_levels(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Follow the brightness of the empty scene: the median of the brightest cells in each run of frames.
+
+    A single bright pixel is noise or a glint, five standard deviations above the scene; where u = 0 must not hang on
+    it. Every second frame of a run says which cells are brightest, the frames between say how bright they are, so
+    that noise is not picked out. ``values``: shape (t, y, x), any scale. Returns one level for each of up to ``RUNS``
+    runs.
+    """
+    edges = np.linspace(0, len(values), min(RUNS, len(values) // 2) + 1).round().astype(int)
+    levels = []
+    for a, b in pairwise(edges):
+        chooses, tells = (values[a + k : b : 2].mean(axis=0, dtype=np.float64) for k in (0, 1))
+        levels.append(np.median(tells[chooses >= np.percentile(chooses, EMPTY_PERCENTILE)]))
+    return np.array(levels)
+
+
+def choose_white(
+    settings: RecordingSettings, header: Header, values: NDArray[np.float32], brightest: float, at_limit: float
+) -> White:
+    """Choose I_max: the one given, the format's own, or what the recording shows.
+
+    For ``dark`` the empty scene is white, and u = 0 hangs on its level; for ``bright`` the brightest pixel only sets
+    the scale of u.
+
+    Parameters
+    ----------
+    values : shape (t, y, x), pixel values of the cells. brightest : largest pixel value.
+    at_limit : share of the camera pixels at the upper end of their range.
+    """
     if settings.white is not None:
-        return settings.white, ""
+        return White(settings.white)
     if header.white is not None:
-        return header.white, ""
-    if brightest <= 0:
-        raise InputError(f"the brightest value is {brightest:g}, so I/Imax has no meaning; give recording.white")
-    return brightest, f"I_max is the brightest value of the selected frames inside the crop, {brightest:g}"
+        return White(header.white)
+    clipped = at_limit > AT_LIMIT
+    levels = np.array([brightest]) if settings.observable == "bright" or clipped else empty_levels(values)
+    levels = (levels - header.black) * header.gain
+    white = float(levels.max())
+    if white <= 0:
+        raise InputError(f"the brightest value is {white:g}, so I/Imax has no meaning; give recording.white")
+    if settings.observable == "bright":
+        where = "the brightest value of the selected frames inside the crop"
+    elif clipped:
+        where = f"the brightest value, at which {at_limit:.1%} of the pixels lie"
+    else:
+        where = f"the brightest level of the empty scene, from {len(levels)} runs of frames"
+    note = f"I_max is {white:.6g}, {where}; recording.white sets it"
+    low = float(levels.min())
+    if low >= (1 - UNSTEADY) * white:
+        return White(white, note)
+    return White(
+        white,
+        note,
+        f"the brightest part of the picture changes between {low:.5g} and {white:.5g} in the film, so that it may not "
+        "be empty; growth and decay are measured from u = 0, give the empty scene's brightness (recording.white)",
+    )
 
 
-def clip_headroom(values: NDArray[np.float32], header: Header) -> str:
-    """Clip what lies below black or above white in limited-range luma; say how much it was."""
-    if header.black == 0:
+def clip_headroom(values: NDArray[np.float32], header: Header, line: Normalisation) -> str:
+    """Clip u where pixels lay below black or above white in limited-range luma; say how much it was."""
+    if header.black == 0 or header.limit is None:
         return ""
+    ends = np.array([header.black, header.black + header.limit / header.gain], dtype=np.float32)
+    low, high = np.sort(ends * np.float32(line.slope) + np.float32(line.offset))
     outside = 0
     for frame in values:  # one by one, so that no second array of the film's size is needed
-        if frame.min() < 0 or frame.max() > 1:
-            outside += int(np.count_nonzero((frame < 0) | (frame > 1)))
-            np.clip(frame, 0, 1, out=frame)
+        if frame.min() < low or frame.max() > high:
+            outside += int(np.count_nonzero((frame < low) | (frame > high)))
+            np.clip(frame, low, high, out=frame)
     if not outside:
         return ""
     return f"{outside / values.size:.2%} of the cells lay beyond black or white of the limited range and were clipped"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.field import Field, Provenance
+from video2pde.field import Field, held_back, Provenance
 from video2pde.recording.arrays import is_saved_field
 from video2pde.recording.base import DamagedError, Header, Picture, Recording
 from video2pde.recording.checks import (
@@ -114,6 +114,7 @@ class _Reading:
         self.reference = ReferenceFrames(settings, (height, width)) if self.log else None
         self.repeats = RepeatCounter()
         self.find_brightest = settings.white is None and self.header.white is None
+        self.warnings: list[str] = []
         self.brightest = -np.inf
         self.recorded: list[float] = []
         self.notes: list[str] = [*self.header.notes, *layout.notes]
@@ -179,9 +180,11 @@ class _Reading:
                 self.notes.append(f"I0 is each cell's {REFERENCE_PERCENTILE:g}th percentile of brightness in time")
                 return take_absorbance(values, percentile_picture(values))
             return take_absorbance(values, self.resizer(self.log(self.reference.mean())))
-        white, note = choose_white(settings, self.header, (self.brightest - self.header.black) * self.header.gain)
-        line = normalise(values, settings.observable, self.header, white)
-        self.notes += [note, clip_headroom(values, self.header)]
+        at_limit = float(np.mean([sample.white_share for sample in self.sampler.samples]))
+        white = choose_white(settings, self.header, values, self.brightest, at_limit)
+        line = normalise(values, settings.observable, self.header, white.value)
+        self.notes += [white.note, clip_headroom(values, self.header, line)]
+        self.warnings += [white.warning] if white.warning else []
         return line
 
 
@@ -197,7 +200,7 @@ def _build(reading: _Reading) -> RecordingResult:
             f"{reading.recording.path} is constant: every value of the field is {values.flat[0]:.4g}; nothing to learn"
         )
     samples = reading.sampler.samples
-    saturation = measure_saturation(samples, layout)
+    saturation = measure_saturation(samples, layout, values, plan.times)
     if settings.observable != "absorbance" and settings.unclip:
         clipping = find_clipping(values, saturation.cells)
         if clipping is not None:
@@ -228,9 +231,10 @@ def _build(reading: _Reading) -> RecordingResult:
         flicker=measure_flicker(values),
         shake=measure_shake(values),
         repeats=reading.repeats.result(),
+        held_back=held_back(values),
         contact=measure_contact(values, plan.times),
     )
-    warnings = collect_warnings(checks, len(plan.recorded), mask is not None)
+    warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None))
     return RecordingResult(field, warnings, checks, tuple(samples), layout, header)
 
 

@@ -13,6 +13,9 @@ RING = 2  # cells
 CONTACT_LEVEL = 0.15  # of the signal
 STANDING_LEVEL = 0.5  # of the signal
 CONTACT_SHARE = 0.02  # of the edge cells
+CONTACT_NOISE = 6.0  # standard deviations of an edge cell that are no contact yet
+CONTACT_RUNS = 64  # runs of frames that are averaged before the edge is looked at
+NORMAL_QUARTILE = 0.6745  # median of |z| of a normal z
 SIDES = ("top", "bottom", "left", "right")
 
 
@@ -140,17 +143,27 @@ def _fit_shift(before: NDArray[np.float32], after: NDArray[np.float32]) -> tuple
 def measure_contact(values: NDArray[np.float32], times: NDArray[np.float64]) -> BorderContact:
     """Look for edge cells that the signal reaches.
 
-    An edge cell is reached where it rises above its own minimum in time by ``CONTACT_LEVEL`` of the signal, or
-    lies above the edge's lower quartile by ``STANDING_LEVEL`` of it throughout: uneven light is neither.
+    Heights are taken above the background of their own time, the edge's lower quartile: a background that decays, grows
+    or flickers as a whole is no contact. An edge cell is reached where its height rises above its least one by
+    ``CONTACT_LEVEL`` of the signal, and by more than noise, or is ``STANDING_LEVEL`` of it throughout: uneven light is
+    neither.
     """
-    chosen = np.unique(np.linspace(0, len(values) - 1, min(64, len(values))).round().astype(int))
-    ring = _ring(values[chosen])
-    background = float(np.percentile(ring[0], 25))
-    signal = max(float(np.percentile(values[k], 99.5)) for k in chosen[:: max(1, len(chosen) // 8)]) - background
+    ring = _ring(values)
+    starts = np.unique(np.linspace(0, len(values), min(CONTACT_RUNS, len(values)) + 1).round().astype(int))
+    means = np.add.reduceat(ring, starts[:-1], axis=0, dtype=np.float64) / np.diff(starts)[:, None]
+    background = np.percentile(means, 25, axis=1)
+    height = means - background[:, None]
+    signal = max(
+        float(np.percentile(values[starts[k]], 99.5)) - background[k]
+        for k in range(0, len(height), len(height) // 8 + 1)
+    )
     if signal <= 0:
         return BorderContact(0.0, None, ())
-    lowest = ring.min(axis=0)
-    reached = (ring - lowest > CONTACT_LEVEL * signal) | (lowest - background > STANDING_LEVEL * signal)
+    # a median over all steps in time: what arrives at the edge changes few of them
+    noise = float(np.median(np.abs(np.diff(height, axis=0)))) / (np.sqrt(2) * NORMAL_QUARTILE) if len(height) > 1 else 0
+    lowest = height.min(axis=0)
+    rise = max(CONTACT_LEVEL * signal, CONTACT_NOISE * noise)
+    reached = (height - lowest > rise) | (lowest > STANDING_LEVEL * signal)
     shares = reached.mean(axis=1)
     touching = np.nonzero(shares > CONTACT_SHARE)[0]
     if not len(touching):
@@ -158,7 +171,7 @@ def measure_contact(values: NDArray[np.float32], times: NDArray[np.float64]) -> 
     side = _ring_sides(values.shape[1], values.shape[2])
     worst = reached[int(np.argmax(shares))]
     sides = tuple(name for k, name in enumerate(SIDES) if worst[side == k].mean() > CONTACT_SHARE)
-    return BorderContact(float(shares.max()), float(times[chosen[touching[0]]]), sides)
+    return BorderContact(float(shares.max()), float(times[starts[touching[0]]]), sides)
 
 
 def _ring_sides(rows: int, columns: int) -> NDArray[np.intp]:

@@ -6,9 +6,11 @@ from video2pde.recording.checks import Checks
 
 FEW_FRAMES = 50
 SATURATED = 0.005
+SIGNAL_SATURATED = 0.01
 FLICKER = 0.005
 SHAKE = 0.1  # grid cells
 REPEATED = 0.01
+HELD_BACK = 0.3
 
 
 def collect_warnings(checks: Checks, frames: int, masked: bool) -> tuple[str, ...]:
@@ -23,6 +25,11 @@ def collect_warnings(checks: Checks, frames: int, masked: bool) -> tuple[str, ..
                 f"saturated pixels: {share:.1%} are at full {name}, {saturation.where}; "
                 "what happens there is not recorded, change the exposure or crop it away"
             )
+    if saturation.signal > SIGNAL_SATURATED and max(saturation.black, saturation.white) <= SATURATED:
+        found.append(
+            f"the signal is saturated at {saturation.signal_at:.3g} s: {saturation.signal:.1%} of its stronger half is "
+            "at the end of the camera's range and not recorded; change the exposure or start later (recording.start)"
+        )
     if checks.flicker.share > FLICKER:
         found.append(
             f"flicker: the background jumps by {checks.flicker.rms:.2g} (rms) from frame to frame, "
@@ -38,6 +45,11 @@ def collect_warnings(checks: Checks, frames: int, masked: bool) -> tuple[str, ..
         found.append(
             f"frozen or duplicated frames: {repeats.count} equal the one before, up to {repeats.longest} in a row, "
             f"first at frame {repeats.first}; the camera dropped frames or nothing moves"
+        )
+    if checks.held_back > HELD_BACK and repeats.count <= REPEATED * frames:
+        found.append(
+            f"compression holds small changes back: {checks.held_back:.0%} of the values that change repeat the frame "
+            "before; the intervals are widened for that, a higher bit rate would make it needless"
         )
     if checks.contact.since is not None and not masked:
         found.append(

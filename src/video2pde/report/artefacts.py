@@ -22,7 +22,7 @@ from video2pde.runs.archive import load_artefact, read_meta
 from video2pde.runs.folder import STANDING
 from video2pde.selection import Selection
 from video2pde.settings import load_settings, Settings
-from video2pde.stages import collect_caveats, Discovery, Evaluation
+from video2pde.stages import collect_caveats, Discovery, Evaluation, judge_fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,8 @@ class Artefacts:
         notes = self.stages["drift"][1] if "drift" in self.stages else ()
         if self.discovery is None:
             return (*found, *notes)
-        return (*found, *notes, *collect_caveats(self.discovery, self.calibrations, self.refined))
+        judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score)
+        return (*judged, *found, *notes, *collect_caveats(self.discovery, self.calibrations, self.refined))
 
     @cached_property
     def result(self) -> Result:

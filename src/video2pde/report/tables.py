@@ -11,7 +11,7 @@ from video2pde.calibration.front import FrontFit
 from video2pde.discovery.identifiability import Identifiability
 from video2pde.field import atomic_write
 from video2pde.recording.checks import Checks, SmoothingSweep
-from video2pde.recording.warn import FLICKER, REPEATED, SATURATED, SHAKE
+from video2pde.recording.warn import FLICKER, REPEATED, SATURATED, SHAKE, SIGNAL_SATURATED
 from video2pde.refinement.result import check_agreement, Refinement
 from video2pde.report.artefacts import Artefacts
 from video2pde.report.discovery_tables import tabulate_coefficients, tabulate_conditioning, tabulate_stability
@@ -98,11 +98,13 @@ def list_preprocessing(checks: Checks) -> Sheet:
 def list_checks(checks: Checks, frames: int) -> Sheet:
     """List the checks on the recording with their limits."""
     saturated = max(checks.saturation.black, checks.saturation.white)
+    hidden = checks.saturation.signal
     shake = max(SHAKE, 4 * checks.shake.uncertainty)
     contact = checks.contact
     touch = "never" if contact.since is None else f"from {contact.since:.3g} s, {contact.share:.0%} of the edge"
     rows = [
         ("saturated pixels", f"{saturated:.2%}", f"{SATURATED:.1%}", saturated <= SATURATED),
+        ("saturated signal, worst frame", f"{hidden:.2%}", f"{SIGNAL_SATURATED:.1%}", hidden <= SIGNAL_SATURATED),
         (
             "flicker, share of the signal",
             f"{checks.flicker.share:.2%}",

@@ -167,6 +167,7 @@ def validate(
     *,
     background: ArrayLike | None = None,
     diffusion: float | None = None,
+    start: ArrayLike | None = None,
     workers: int | Literal["auto"] = 1,
     device: Device = "cpu",
 ) -> Validation:
@@ -181,10 +182,12 @@ def validate(
     settings : the simulator's.
     background : shape (t,) or a number, below centroids and fronts. None: 0, the raw field.
     diffusion : β of the baseline drift + diffusion. None: that baseline is left out.
+    start : shape (y, x), where the full rollouts and persistence begin. None: the window's first frame as recorded.
     """
     chosen = settings or RolloutSettings()
     base = None if background is None else np.asarray(background, float)
-    judge = _Judge(window, chosen, Reference.of(window.values, window.grid, chosen.levels, window.core, base))
+    first = np.asarray(window.values[0] if start is None else start, float)
+    judge = _Judge(window, chosen, Reference.of(window.values, window.grid, chosen.levels, window.core, base), first)
     entries: list[tuple[str, Mode, Model]] = [(DRIFT, "baseline", Model())]
     if diffusion is not None:
         entries.append((DIFFUSION, "baseline", Model.of({"laplacian": diffusion})))
@@ -194,12 +197,12 @@ def validate(
     given = velocity if isinstance(velocity, Mapping) else {name: velocity for name, _, _ in entries}
     velocities = [np.asarray(given[DRIFT if mode == "baseline" else name], float) for name, mode, _ in entries]
     scores = judge.score_models(entries, velocities, persistence, workers, device)
-    first = len(entries) - 2 * len(models)
-    rows = [Row(name, scores[first + 2 * n], scores[first + 2 * n + 1]) for n, name in enumerate(models)]
+    baselines = len(entries) - 2 * len(models)
+    rows = [Row(name, *scores[baselines + 2 * n : baselines + 2 * n + 2]) for n, name in enumerate(models)]
     return Validation(
         window.times,
         chosen.levels,
-        (persistence, *scores[:first]),
+        (persistence, *scores[:baselines]),
         tuple(sorted(rows, key=lambda row: row.measured.full.rrmse)),
         judge.shown,
         window.values[list(judge.shown)].copy(),
@@ -215,6 +218,7 @@ class _Judge:
     window: Field
     settings: RolloutSettings
     reference: Reference
+    start: NDArray[np.float64]
 
     @property
     def shown(self) -> tuple[int, ...]:
@@ -225,7 +229,7 @@ class _Judge:
         """Score the prediction that nothing changes."""
         values = self.window.values
         before = np.concatenate([values[:1], values[:-1]])
-        still = np.broadcast_to(values[:1], values.shape)
+        still = np.broadcast_to(self.start.astype(np.float32), values.shape)
         snapshots = still[list(self.shown)].copy()
         full, one_step = self.reference.measure(still), self.reference.measure(before)
         return Score(PERSISTENCE, "baseline", None, full, one_step, 0.0, 0.0, "", 0.0, snapshots)
@@ -248,11 +252,11 @@ class _Judge:
             velocity = np.stack(velocities[begin : begin + batch])
             if w.core is not None:
                 rollouts = simulate_forced(
-                    models, w.values[0], w.values, ~w.core, w.times, w.grid, velocity, self.settings
+                    models, self.start, w.values, ~w.core, w.times, w.grid, velocity, self.settings
                 )
             else:
                 rollouts = simulate_batch(
-                    models, w.values[0], w.times, w.grid, velocity, self.settings,
+                    models, self.start, w.times, w.grid, velocity, self.settings,
                     output="float32", workers=workers, device=device,
                 )  # fmt: skip
             full = self._measure_all(rollouts, workers)

@@ -183,7 +183,9 @@ def choose_events(quiet: bool = False) -> QuietEvents:
 
 
 def describe_progress(done: int, total: int | None, spent: float, note: str = "") -> str:
-    """Say how far a task has come after ``spent`` seconds, and when it may end."""
+    """Say how far a task has come after ``spent`` seconds, and when it may end; where that is unknown, what it does."""
+    if note and not total and not done:
+        return f"{note}, after {spent:.0f} s"
     of = f" of {total}" if total else ""
     left = f", about {spent * (total - done) / done:.0f} s left" if total and done else ""
     return f"{done}{of} after {spent:.0f} s{left}{', ' + note if note else ''}"

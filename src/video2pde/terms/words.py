@@ -42,7 +42,9 @@ def describe(term: Term) -> Words:
         latex.append(words.latex)
         text.append(words.text)
     joined = Words(" + ".join(latex), " + ".join(text))
-    return joined if len(term.parts) == 1 else Words(rf"\left({joined.latex}\right)", f"({joined.text})")
+    # a sum, or a leading minus, would be misread behind a coefficient
+    plain = len(term.parts) == 1 and not joined.text.startswith(("-", "−"))
+    return joined if plain else Words(rf"\left({joined.latex}\right)", f"({joined.text})")
 
 
 def _drift_words(term: Term) -> Words | None:

@@ -30,16 +30,15 @@ def tell_selection(story: Story) -> Section | None:
     items: list[Item] = []
     if selection.candidates:
         items.append(_criteria(story, selection))
-    for name in selection.alternatives:
-        if selection.verdict == "ambiguous" and name in story.run.calibrations:
-            other = story.run.calibrations[name]
-            items.append(
-                Equation(
-                    equation_latex(other.terms, other.estimates),
-                    equation_text(other.terms, other.estimates),
-                    f"The alternative {name}.",
-                )
+    for name in selection.tied[1:]:
+        other = story.run.calibrations[name]
+        items.append(
+            Equation(
+                equation_latex(other.terms, other.estimates),
+                equation_text(other.terms, other.estimates),
+                f"The alternative {name}, as good; the top of the page has its intervals.",
             )
+        )
     rule: Text = (
         f"The smallest law wins whose error is within {percent(selection.tolerance)} of the best; ties between laws of "
         "one size make the verdict ambiguous. Fixed before the test window was read; the choice's fingerprint is ",

@@ -24,7 +24,7 @@ from video2pde.report.document import (
     Text,
 )
 from video2pde.report.films import make_player
-from video2pde.result import equation_latex, equation_text
+from video2pde.result import equation_latex, equation_text, Motion, summarise_motion
 from video2pde.rollout.validate import Score, Validation
 from video2pde.terms.words import coefficient_units
 
@@ -117,11 +117,18 @@ def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
         )
         for term in chosen.terms
     )  # fmt: skip
+    motion = _motion(story)
+    scales = chosen.drift_scale if motion is None or not motion.negligible else {}
     drift = tuple(
         _coefficient(Math(f"c_{axis}", f"c_{axis}"), f"drift along {axis} over the measured one", estimate, "1")
-        for axis, estimate in chosen.drift_scale.items()
+        for axis, estimate in scales.items()
     )
     return equation, terms + drift
+
+
+def _motion(story: Story) -> Motion | None:
+    chosen, film = story.run.chosen, story.run.field
+    return None if chosen is None or film is None else summarise_motion(chosen, film)
 
 
 def _caption(story: Story) -> str:
@@ -131,7 +138,9 @@ def _caption(story: Story) -> str:
         if viscosity
         else ""
     )
-    return f"Lengths in {story.unit}, times in seconds; v(t) is the measured drift.{extra}"
+    motion = _motion(story)
+    drift = "v(t) is the drift" if motion is None else f"v(t) is the drift: {motion.text}"
+    return f"Lengths in {story.unit}, times in seconds; {drift}.{extra}"
 
 
 def _coefficient(symbol: Math, meaning: str, estimate: Est, unit: str) -> Coefficient:
@@ -221,6 +230,12 @@ def _player(story: Story) -> Player | None:
 
 
 def _notes(story: Story) -> tuple[Note, ...]:
+    rivals = () if story.run.selection is None else story.run.selection.tied[1:]
+    equals = tuple(Note(f"As good ({name}): {story.law_in_words(name)}.", "info") for name in rivals)
+    return equals + _warning(story)
+
+
+def _warning(story: Story) -> tuple[Note, ...]:
     if not story.run.warnings:
         return ()
     if len(story.run.warnings) == 1:

@@ -19,9 +19,10 @@ from video2pde.report.numbers import format_number
 from video2pde.report.plots import Colour
 from video2pde.report.sheets import Sheet, to_table
 from video2pde.report.style import base_library
+from video2pde.result import equation_text, interval_text
 from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.catalogue import own_terms
-from video2pde.terms.words import describe
+from video2pde.terms.words import coefficient_units, describe
 from video2pde.using.analysis import Analysis
 
 _TERMS: Mapping[str, Colour] = {
@@ -113,6 +114,15 @@ class Story:
         longest = sorted((n for n in self.terms() if len(n) > 2), key=len, reverse=True)
         shown = re.sub(rf"\b({'|'.join(map(re.escape, longest))})\b", lambda match: self.term(match[0]), text)
         return re.sub(r"(?<=\d)%", f"{NARROW}%", shown)
+
+    def law_in_words(self, name: str) -> str:
+        """Write a calibrated law with the intervals of its coefficients, in one line."""
+        law = self.run.calibrations[name]
+        estimates = (
+            f"{self.term(term.name)} {interval_text(law.estimates[term.name])} {coefficient_units(term, self.unit)}"
+            for term in law.terms
+        )
+        return f"{equation_text(law.terms, law.estimates)}, with {', '.join(estimates)}"
 
     def _cell(self, cell: Cell, term: bool) -> Cell:
         if not term or not isinstance(cell, str):
