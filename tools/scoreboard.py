@@ -31,6 +31,8 @@ from video2pde.parallel import parallel_map
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "scoreboard"
 LIBRARY = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
+BRIGHTEST = 0.95
+"""Largest u of a film: a plume on a background is made lower where it would not fit the camera's range."""
 NOISES, QUALITIES, SEEDS = (0.0, 0.01, 0.02, 0.05), (18, 28), 10
 BACKGROUNDS = {name: (0.0 if name == "Fisher" else 0.1, 0.25) for name in LIBRARY}
 
@@ -76,11 +78,12 @@ def list_films() -> Iterator[Film]:
 def score(film: Film) -> dict[str, Any]:
     """Film the law, run the pipeline up to the choice, and compare with the truth."""
     from video2pde.pipeline import run_pipeline
-    from video2pde.recording.synth import Camera, make_case, render_film
+    from video2pde.recording.synth import Camera, find_preset, make_case, render_film
     from video2pde.runs.archive import load_artefact
     from video2pde.settings import load_settings
 
-    case = make_case(film.law, background=film.background)
+    peak = min(find_preset(film.law).plume.peak, BRIGHTEST - film.background)
+    case = make_case(film.law, background=film.background, peak=peak)
     camera = Camera(size=(film.size, film.size), frames=film.frames, noise=film.noise, crf=film.crf, seed=film.seed)
     overrides = {
         "recording.grid": (film.grid, film.grid), "run.workers": 1,

@@ -150,8 +150,8 @@ def select(
     ]  # fmt: skip
     smallest = min(len(c.terms) for c in close)
     rivals = sorted((c for c in close if len(c.terms) == smallest), key=lambda c: c.rrmse)
-    winner = rivals[0]
-    equal = [c for c in rivals[1:] if not _told_apart(c, winner, calibrations, scores, settings)]
+    winner = _best_of_one_size(rivals, calibrations, scores, settings)
+    equal = [c for c in rivals if c is not winner and not _told_apart(c, winner, calibrations, scores, settings)]
     fronts = {name: score.full.front_rmse for name, score in scores.items() if not score.failure}
     front_best = min(fronts, key=lambda name: fronts[name])
     others = tuple(c.library for c in sorted(table, key=lambda c: c.rrmse) if c.library != winner.library)
@@ -237,6 +237,21 @@ def _clearly_worse(
     if not exceeds(scores[candidate.library].full.mse, scores[leader.library].full.mse):
         return False
     return calibrations[candidate.library].fit.mse > calibrations[leader.library].fit.mse * (1 + settings.tie)
+
+
+def _best_of_one_size(
+    rivals: Sequence[Candidate],
+    calibrations: Mapping[str, Calibration],
+    scores: Mapping[str, Score],
+    settings: SelectionSettings,
+) -> Candidate:
+    """Take the law with the smallest validation error, unless training decides what validation cannot."""
+    best = rivals[0]
+    for rival in rivals[1:]:
+        tied = not exceeds(scores[rival.library].full.mse, scores[best.library].full.mse)
+        if tied and calibrations[best.library].fit.mse > calibrations[rival.library].fit.mse * (1 + settings.tie):
+            best = rival
+    return best
 
 
 def _told_apart(

@@ -87,6 +87,9 @@ def test_laws_of_one_size_that_cannot_be_told_apart_are_ambiguous() -> None:
 def test_the_training_window_may_tell_equal_predictions_apart() -> None:
     chosen = choose({"C": 0.01, "C-alt": 0.01}, fits={"C": 1e-6, "C-alt": 2e-6})
     assert (chosen.verdict, chosen.chosen) == ("law", "C")
+    # even where chance puts the other one a hair in front on the validation window
+    chosen = choose({"C": 0.01 * (1 + 0.02 * NOISE), "C-alt": 0.0102 * NOISE}, fits={"C": 1e-6, "C-alt": 2e-6})
+    assert (chosen.verdict, chosen.chosen) == ("law", "C")
 
 
 def test_a_tie_under_shared_noise_does_not_save_a_law_that_is_worse_throughout() -> None:

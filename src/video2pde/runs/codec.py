@@ -185,7 +185,9 @@ class _Decoder:
         kind: Any = find_type(node["type"])
         fields = {field.name: field for field in dataclasses.fields(kind)}
         values = self._entries(node["fields"])
-        if values.keys() != fields.keys():
+        needed = {name for name, field in fields.items() if not _has_default(field)}
+        # an artefact of an earlier version may lack a field that has a default, and nothing else
+        if not needed <= values.keys() <= fields.keys():
             raise InputError(f"the fields of {node['type']} are {', '.join(fields)}, not {', '.join(values)}")
         # through the constructor, so that the type's own checks are made
         result = kind(**{name: value for name, value in values.items() if fields[name].init})
@@ -199,6 +201,11 @@ def _special_float(text: str) -> float:
     if text not in ("nan", "inf", "-inf"):
         raise InputError(f"'{str(text)[:40]}' is no special number")
     return float(text)
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is not missing or field.default_factory is not missing
 
 
 def _rebuild_settings(node: dict[str, Any]) -> Section:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.calibration.start import estimate_start
 from video2pde.discovery.moments import law_velocity, term_moments
 from video2pde.drift import Drift, estimate_drift
 from video2pde.errors import InputError
@@ -124,7 +125,7 @@ def apply_model(
     outcomes = [
         outcome
         for name, window in (("validation", windows.validation), ("test", windows.test))
-        for outcome in _predict(name, field.frames(window), window, entries, drift, chosen)  # type: ignore[arg-type]
+        for outcome in _predict(name, field, window, entries, drift, chosen)  # type: ignore[arg-type]
     ]
     equation = write_equation(model.law.terms, model.law.coefficients).text
     return Transfer(equation, drift.mean, diffusion, windows, tuple(outcomes), notes)
@@ -164,19 +165,19 @@ def _with_drift(law: Model, field: Field, drift: Drift, settings: Settings) -> t
 
 def _predict(
     name: WindowName,
-    window: Field,
+    field: Field,
     place: slice,
     entries: Mapping[str, tuple[Model, Array]],
     drift: Drift,
     settings: Settings,
 ) -> list[Outcome]:
+    window = field.frames(place)
+    start = estimate_start(field, place.start, settings.rollout.start_frames)
     reference = Reference.of(window.values, window.grid, settings.rollout.levels, window.mask, drift.background[place])
-    still = reference.measure(np.broadcast_to(window.values[:1], window.values.shape))
+    still = reference.measure(np.broadcast_to(start.astype(np.float32), window.values.shape))
     outcomes = [Outcome(PERSISTENCE, name, still, 0.0, "")]
     for label, (law, velocity) in entries.items():
-        rollout = simulate(
-            law, window.values[0], window.times, window.grid, velocity[place], settings.rollout, output="float32"
-        )
+        rollout = simulate(law, start, window.times, window.grid, velocity[place], settings.rollout, output="float32")
         metrics = reference.measure(rollout.values)
         skill = 1.0 - (metrics.rrmse / max(still.rrmse, 1e-300)) ** 2
         outcomes.append(Outcome(label, name, metrics, skill, rollout.reason))
