@@ -34,7 +34,7 @@ LIBRARY = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
 BRIGHTEST = 0.95
 """Largest u of a film: a plume on a background is made lower where it would not fit the camera's range."""
 NOISES, QUALITIES, SEEDS = (0.0, 0.01, 0.02, 0.05), (18, 28), 10
-BACKGROUNDS = {name: (0.0 if name == "Fisher" else 0.1, 0.25) for name in LIBRARY}
+BACKGROUNDS = {name: (0.0, 0.1) if name == "Fisher" else (0.1, 0.25) for name in LIBRARY}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Film:
 def list_films() -> Iterator[Film]:
     """Name every film of the board, the quick ones first."""
     for law in ("static", "noise", "drift"):
-        for noise in (0.0, 0.02):
+        for noise in (0.0, 0.02) if law != "noise" else (0.02, 0.05):
             for seed in range(2):
                 yield Film("nothing", law, noise, 23, 0.3 if law == "noise" else 0.1, seed)
     for noise in NOISES:
@@ -97,7 +97,8 @@ def score(film: Film) -> dict[str, Any]:
         try:
             run_pipeline(recording, folder / "run", load_settings(overrides=overrides), until="selection")
         except Video2pdeError as error:
-            return {**asdict(film), "verdict": f"error: {error}", "chosen": None, "right": False, "terms": {}}
+            said = str(error).replace(str(folder), "").strip()
+            return {**asdict(film), "verdict": f"error: {said}", "chosen": None, "right": False, "terms": {}}
         seconds = time.perf_counter() - began
         stages = {path.stem.split("-", 1)[1]: path for path in (folder / "run" / "stages").glob("*.npz")}
         selection, calibrations = load_artefact(stages["selection"])[0], load_artefact(stages["calibration"])

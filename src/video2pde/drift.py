@@ -227,6 +227,8 @@ def _savitzky_golay(centroid: Array, dt: float, settings: DriftSettings) -> tupl
     residual = centroid - smooth
     # the filter takes part of the noise with it: it keeps (1 − h₀) of the variance in the residual
     kept = max(1.0 - signal.savgol_coeffs(window, order)[window // 2], 0.1)
-    scatter = np.sqrt(ndimage.uniform_filter1d(residual**2, window, axis=0, mode="nearest") / kept)
+    # a running sum may end a rounding error below zero
+    variance = np.maximum(ndimage.uniform_filter1d(residual**2, window, axis=0, mode="nearest"), 0.0)
+    scatter = np.sqrt(variance / kept)
     slope = signal.savgol_coeffs(window, order, deriv=1, delta=dt)
     return smooth, velocity, scatter * np.sqrt(np.sum(slope**2))

@@ -91,10 +91,13 @@ def discover_structure(
     found = discovery.diagnose(weak, settings)
     by_library = libraries(settings)
     models = {name: _as_model(by_library[name], d.fit.coefficients) for name, d in found.libraries.items()}
-    contenders = []
-    for name in found.contenders:
+    contenders: list[Contender] = []
+    # whole libraries first: what is left of a larger one may be one of them, and is then not a law of its own
+    for name in sorted(found.contenders, key=lambda name: len(found.libraries[name].robust) < len(by_library[name])):
         diagnosis = found.libraries[name]
         terms = tuple(term for term in by_library[name] if term.name in diagnosis.robust)
+        if any(set(terms) == set(other.terms) for other in contenders):
+            continue
         fit = diagnosis.fit
         if len(terms) < len(by_library[name]):
             fit = fit_library(name, [term.name for term in terms], weak.system, settings.regression)

@@ -270,3 +270,16 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
 def test_settings_keep_what_is_not_default() -> None:
     chosen = load_settings("paper", overrides=["recording.crop=[1, 2, 30, 40]", "calibration.positive=['laplacian']"])
     assert round_trip(chosen) == chosen
+
+
+def test_an_older_artefact_may_lack_a_field_that_has_a_default() -> None:
+    tree, arrays_ = encode(Grid(4, 6, 200.0, 300.0))
+    assert isinstance(tree, dict)
+    defaults = {field.name for field in dataclasses.fields(Grid) if field.default is not dataclasses.MISSING}
+    assert defaults
+    for name in defaults:
+        del tree["fields"][name]
+    assert decode(tree, arrays_) == Grid(4, 6, 200.0, 300.0)
+    del tree["fields"]["ny"]
+    with pytest.raises(InputError, match="the fields of"):
+        decode(tree, arrays_)

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
-from video2pde.calibration.linearise import prepare_window
+from video2pde.calibration.linearise import prepare_window, Window
 from video2pde.calibration.systematic import discretisation_bias, noise_variance
 from video2pde.errors import StageError
 from video2pde.field import Field, held_back
 from video2pde.parallel import count_workers
 from video2pde.rollout.model import Model
-from video2pde.settings import Settings
+from video2pde.rollout.simulate import simulate
+from video2pde.settings import RolloutSettings, Settings
 from video2pde.terms import Term
 
 Array = NDArray[np.float64]
@@ -35,6 +37,9 @@ HELD_BACK = 0.04
 """What is added to it for a film whose encoder holds every change back (see ``field.held_back``), in proportion."""
 CODING_NOISE = 0.0015
 """Root mean square that rounding and compression leave in a film's cells; measured on films."""
+SUBSTEPS, LEAST_SUBSTEPS, SMOOTH_GUESS = 10, 4, 1.0
+"""Factor on the substeps that the guess needs in its first frame (counted as this many at least, on a picture smoothed
+by so many pixels), up to which a fit's rollouts may go."""
 SAME_PLACE = 0.01
 """Relative difference up to which two fits have ended at the same place."""
 POOR = 0.1
@@ -107,6 +112,18 @@ def least_noise(train: Field) -> float:
     return 0.0 if bits is None or bits > 8 else CODING_NOISE
 
 
+def bound_substeps(window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings) -> RolloutSettings:
+    """Limit the substeps of a fit's rollouts to a multiple of what the guess needs.
+
+    A step of the fit that leads to far steeper pictures would be refused anyway, after thousands of substeps a frame.
+    """
+    model = Model(tuple(terms), tuple(forward(term, value) for term, value in zip(terms, guess, strict=True)))
+    smooth = gaussian_filter(np.asarray(window.values[0], float), SMOOTH_GUESS)
+    first = simulate(model, smooth, window.times[:2], window.grid, settings=settings)
+    needed = SUBSTEPS * max(int(first.substeps.max()), LEAST_SUBSTEPS)
+    return settings.model_copy(update={"max_substeps": min(settings.max_substeps, needed)})
+
+
 def systematic_floor(train: Field) -> float:
     """Give the relative systematic error that no interval of this recording can fall below."""
     bits = train.provenance.bits
@@ -135,9 +152,10 @@ def make_problem(
     if options.drift != "spline" and settings.drift.law_correction:
         slopes = np.stack([-moments[term.name] for term in terms])
     scales = tuple(float(max(abs(value), 1e-9)) for value in values)
+    window = prepare_window(train, options.max_points, settings.run.seed)
     return Problem(
-        tuple(terms), prepare_window(train, options.max_points, settings.run.seed), velocity, slopes, values,
-        options.drift, options.drift_knots, settings.rollout, max(5, len(train) // START_SHARE), scales,
+        tuple(terms), window, velocity, slopes, values, options.drift, options.drift_knots,
+        bound_substeps(window, terms, values, settings.rollout), max(5, len(train) // START_SHARE), scales,
         tuple(i for i, term in enumerate(terms) if term.name in options.positive), count_workers(settings.run.workers),
     )  # fmt: skip
 
