@@ -104,16 +104,20 @@ def score(film: Film) -> dict[str, Any]:
         selection, calibrations = load_artefact(stages["selection"])[0], load_artefact(stages["calibration"])
     expected = LIBRARY.get(film.law)
     terms = {}
-    if expected is not None and selection.chosen == expected:
-        estimates = calibrations[expected].estimates
+    chosen = selection.chosen
+    estimates = {} if chosen is None else calibrations[chosen].estimates
+    # the law is its terms: a library of which a term was left out is not the law
+    same = expected is not None and estimates.keys() == case.law.coefficients.keys()
+    if same:
         for term, truth in case.law.coefficients.items():
             found = estimates[term]
             terms[term] = {"error": found.value / truth - 1, "held": bool(found.low <= truth <= found.high),
                            "width": (found.high - found.low) / 2 / abs(truth)}  # fmt: skip
-    verdict = ("law" if expected else "no_law", expected)
-    right = (selection.verdict, selection.chosen) == verdict
+    right = selection.verdict == "law" and same if expected else selection.verdict == "no_law"
+    if chosen is not None and not same:
+        chosen = f"{chosen}: {', '.join(estimates)}"
     return {
-        **asdict(film), "verdict": selection.verdict, "chosen": selection.chosen, "right": right, "terms": terms,
+        **asdict(film), "verdict": selection.verdict, "chosen": chosen, "right": right, "terms": terms,
         "seconds": round(seconds, 1),
     }  # fmt: skip
 

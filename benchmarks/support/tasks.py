@@ -284,7 +284,7 @@ def prepare_pysindy_strong(given: Given) -> Fit:
 
 # ------------------------------------------------------------------------------------------------ DeepXDE
 
-TRAINING_SECONDS = 60.0
+TRAINING_SECONDS = 30.0
 
 
 def prepare_deepxde(given: Given) -> Fit:
