@@ -45,7 +45,7 @@ def write_page(scores: Sequence[Score]) -> tuple[str, list[str]]:
         _table(["bar", "", "measured"], [(n, "met" if p else "**missed**", t) for n, p, t in bars]),
     ]
     if some := _part(scores, "grid"):
-        parts += ["## Laws × noise × compression × background\n", GRID_WORDS, grid_table(some)]
+        parts += ["## Laws × noise × compression × background\n", GRID_WORDS, grid_tables(some)]
     if some := _part(scores, "seeds"):
         parts += ["## Ten seeds at 2 % noise, quality 23\n", SEED_WORDS, seeds_table(some)]
     if some := _part(scores, "full size"):
@@ -104,15 +104,19 @@ def worst(score: Score) -> float:
     return max((abs(term["error"]) for term in score["terms"].values()), default=float("inf"))
 
 
-def grid_table(scores: Sequence[Score]) -> str:
-    qualities = sorted({s["crf"] for s in scores})
+def grid_tables(scores: Sequence[Score]) -> str:
+    """Give one table for each quality: laws and backgrounds down, noise across."""
     noises = sorted({s["noise"] for s in scores})
-    head = ["law", "background", *(f"{noise:.0%} noise, quality {crf}" for crf in qualities for noise in noises)]
-    rows = []
-    for law, background in dict.fromkeys((s["law"], s["background"]) for s in scores):
-        cells = {(s["crf"], s["noise"]): _cell(s) for s in scores if (s["law"], s["background"]) == (law, background)}
-        rows.append([law, f"{background:g}", *(cells.get((crf, noise), "") for crf in qualities for noise in noises)])
-    return _table(head, rows)
+    tables = []
+    for crf in sorted({s["crf"] for s in scores}):
+        rows = []
+        for law, background in dict.fromkeys((s["law"], s["background"]) for s in scores):
+            own = [s for s in scores if (s["law"], s["background"], s["crf"]) == (law, background, crf)]
+            cells = {s["noise"]: _cell(s) for s in own}
+            rows.append([law, f"{background:g}", *(cells.get(noise, "") for noise in noises)])
+        head = ["law", "background", *(f"{noise:.0%} noise" for noise in noises)]
+        tables.append(f"Quality {crf}:\n\n{_table(head, rows)}")
+    return "\n".join(tables)
 
 
 def _cell(score: Score) -> str:
