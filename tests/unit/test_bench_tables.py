@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from benchmarks import __main__ as bench
+from benchmarks.support.running import run_apart
 from benchmarks.support.tables import exceeds, format_value, to_markdown, to_tables
 
 MEASURED = {"name": "a|b", "value": 0.51234, "unit": "s", "limit": 0.5}
@@ -62,7 +63,7 @@ def test_the_page_names_machine_notes_and_failures() -> None:
 def test_a_run_stores_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: float, status: int
 ) -> None:
-    monkeypatch.setattr(bench, "run_module", lambda name: result(module=name, rows=[{**MEASURED, "limit": limit}]))
+    monkeypatch.setattr(bench, "run_apart", lambda name: result(module=name, rows=[{**MEASURED, "limit": limit}]))
     page = tmp_path / "page.md"
     monkeypatch.setattr(sys, "argv", ["benchmarks", "growth", "--out", str(tmp_path), "--page", str(page)])
     assert bench.main() == status
@@ -74,7 +75,7 @@ def test_a_run_stores_its_tables(
 
 
 def test_single_modules_leave_the_page_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "run_module", lambda name: result(module=name, rows=[]))
+    monkeypatch.setattr(bench, "run_apart", lambda name: result(module=name, rows=[]))
     monkeypatch.setattr(bench, "PAGE", tmp_path / "benchmarks.md")
     for modules, written in ((["growth"], False), ([], True)):
         monkeypatch.setattr(sys, "argv", ["benchmarks", *modules, "--out", str(tmp_path)])
@@ -82,11 +83,11 @@ def test_single_modules_leave_the_page_alone(tmp_path: Path, monkeypatch: pytest
         assert (tmp_path / "benchmarks.md").exists() is written
 
 
-def test_a_module_that_fails_is_a_result(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bench.run_module("absent")
+def test_a_module_that_fails_is_a_result(capfd: pytest.CaptureFixture[str]) -> None:
+    found = run_apart("absent")
     assert found["failure"].startswith("ModuleNotFoundError")
     assert found["rows"] == []
-    assert "benchmarks.absent" in capsys.readouterr().err
+    assert "benchmarks.absent" in capfd.readouterr().err
 
 
 def test_helpers_are_no_benchmarks() -> None:
