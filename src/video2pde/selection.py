@@ -234,9 +234,15 @@ def _clearly_worse(
 
     Much of a rollout's error may be noise that all laws have in common, under which a tie in per cent hides much.
     """
-    if not exceeds(scores[candidate.library].full.mse, scores[leader.library].full.mse):
-        return False
-    return calibrations[candidate.library].fit.mse > calibrations[leader.library].fit.mse * (1 + settings.tie)
+    predicts_worse = exceeds(scores[candidate.library].full.mse, scores[leader.library].full.mse)
+    return predicts_worse and _trains_worse(candidate, leader, calibrations, settings)
+
+
+def _trains_worse(
+    first: Candidate, second: Candidate, calibrations: Mapping[str, Calibration], settings: SelectionSettings
+) -> bool:
+    """Tell whether a law fits the training window worse than another one, by more than the tie."""
+    return calibrations[first.library].fit.mse > calibrations[second.library].fit.mse * (1 + settings.tie)
 
 
 def _best_of_one_size(
@@ -249,7 +255,7 @@ def _best_of_one_size(
     best = rivals[0]
     for rival in rivals[1:]:
         tied = not exceeds(scores[rival.library].full.mse, scores[best.library].full.mse)
-        if tied and calibrations[best.library].fit.mse > calibrations[rival.library].fit.mse * (1 + settings.tie):
+        if tied and _trains_worse(best, rival, calibrations, settings):
             best = rival
     return best
 
@@ -262,10 +268,8 @@ def _told_apart(
     settings: SelectionSettings,
 ) -> bool:
     """Compare two laws of one size: frame by frame on the validation window, and by their fits to the training one."""
-    if exceeds(scores[rival.library].full.mse, scores[winner.library].full.mse):
-        return True
-    mine, theirs = calibrations[winner.library].fit.mse, calibrations[rival.library].fit.mse
-    return theirs > mine * (1 + settings.tie)
+    predicts_worse = exceeds(scores[rival.library].full.mse, scores[winner.library].full.mse)
+    return predicts_worse or _trains_worse(rival, winner, calibrations, settings)
 
 
 def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float) -> str:
