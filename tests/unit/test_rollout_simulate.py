@@ -49,11 +49,11 @@ def test_chunks_add_up_to_the_whole(u0: np.ndarray) -> None:
     models = [LAW, Model.of({"grad_squared": 1.0, "laplacian": -2.0})]
     whole = simulate_batch(models, u0, TIMES * 10, GRID, DRIFT)
     pieces = list(simulate_chunks(models, u0, TIMES * 10, GRID, DRIFT, chunk=4))
-    assert [window.stop - window.start for window, _ in pieces] == [4, 4, 3]
-    joined = np.concatenate([rollouts[0].values for _, rollouts in pieces])
+    assert [window.stop - window.start for window, _, _ in pieces] == [4, 4, 3]
+    joined = np.concatenate([values[0] for _, values, _ in pieces])
     np.testing.assert_allclose(joined, whole[0].values, rtol=0, atol=1e-6)
     assert whole[1].failed
-    last = pieces[-1][1][1]
+    last = pieces[-1][2][1]
     assert last.failed
     assert last.failed_frame == whole[1].failed_frame
     assert np.isnan(last.values).all()

@@ -18,7 +18,6 @@ from scipy.ndimage import uniform_filter1d
 from scipy.stats import t as student
 
 from video2pde.calibration.fit import (
-    bring_back,
     displacement,
     evaluate,
     Fit,
@@ -26,9 +25,10 @@ from video2pde.calibration.fit import (
     normal_matrix,
     Problem,
     relative_size,
+    State,
     velocity_at,
 )
-from video2pde.calibration.linearise import neighbour_chunks, predict_chunks, project, Window
+from video2pde.calibration.linearise import predict_chunks, project, tabulate, Window
 from video2pde.calibration.start import smooth_frame
 from video2pde.parallel import parallel_map
 from video2pde.rollout.model import Model
@@ -79,16 +79,16 @@ def bootstrap_fit(
 ) -> Bootstrap:
     """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
     frames = len(problem.window.times)
-    alone = replace(problem, workers=1)
-    residuals = _residuals(alone, fit)
+    # what all replicates share is computed over the cores; each replicate then keeps to its own
+    alone, together = replace(problem, workers=1), replace(problem, workers=workers)
+    world = replace(_linear_world(together, fit), problem=alone)
+    residuals = _residuals(together, fit, world)
     if residuals is None:
         reason = "the fitted law's own rollout could not be completed"
         return _summarise(problem, fit, settings, 1, [], (reason,) * settings.replicates)
     length = _block_length(alone, fit, residuals, settings)
     seeds = [(settings.seed, index) for index in range(settings.replicates)]
     if settings.bootstrap == "residual":
-        # what all replicates share is computed over the cores; each replicate then keeps to its own
-        world = replace(_linear_world(replace(problem, workers=workers), fit), problem=alone)
         size = residual_sizes(residuals, problem.window.weight, length)
         residuals /= size[:, None, None].astype(np.float32)
         work = partial(_refit_residual_blocks, world, residuals, size, length)
@@ -107,22 +107,28 @@ def bootstrap_fit(
     return _summarise(problem, fit, settings, length, good, failures)
 
 
-def _residuals(problem: Problem, fit: Fit) -> NDArray[np.float32] | None:
+def _residuals(problem: Problem, fit: Fit, world: _World) -> NDArray[np.float32] | None:
     """Give what the fitted law leaves unexplained in each frame; None where it cannot be rolled out.
 
     The start of the fit carries the noise of its few frames through the whole rollout, where every block would draw
-    it again. The start that all frames agree on does not, unless the law amplifies noise as it goes: the one that
-    leaves less unexplained is taken.
+    it again. The start that all frames agree on (see :func:`bring_back`) does not, unless the law amplifies noise as
+    it goes: the one that leaves less unexplained is taken.
     """
-    every = slice(0, len(problem.window.times))
-    agreed = bring_back(problem, fit.coefficients, fit.velocity, every, smooth_frame(fit.start))
-    left = [problem.window.values - _roll_out(problem, fit, start) for start in (agreed, fit.start)]
+    window = problem.window
+    agreed = world.start + (window.values.mean(axis=0) - world.truth.mean(axis=0))
+    starts = np.stack([agreed if np.isfinite(agreed).all() else fit.start, fit.start])
+    models = [Model(problem.terms, tuple(fit.coefficients))] * len(starts)
+    velocity = np.stack([fit.velocity] * len(starts))
+    left = np.empty((len(starts), *window.values.shape), np.float32)
+    for frames, values in predict_chunks(window, models, starts, velocity, problem.rollout, problem.workers):
+        np.subtract(window.values[frames], values, out=left[:, frames], casting="same_kind")
     finite = [residuals for residuals in left if np.isfinite(residuals).all()]
     if not finite:
         return None
     least = min(finite, key=lambda residuals: float(np.vdot(residuals, residuals)))
     # what stays the same in all frames is no noise, and would shift every replicate alike
-    return np.asarray(least - least.mean(axis=0))
+    least -= least.mean(axis=0)
+    return np.asarray(least)
 
 
 def residual_sizes(residuals: NDArray[np.float32], weight: Array, length: int) -> Array:
@@ -133,14 +139,6 @@ def residual_sizes(residuals: NDArray[np.float32], weight: Array, length: int) -
     """
     power = np.array([float(np.vdot(weight, frame**2)) for frame in residuals]) / weight.sum()
     return np.asarray(np.sqrt(np.maximum(uniform_filter1d(power, length, mode="nearest"), 1e-30)))
-
-
-def _roll_out(problem: Problem, fit: Fit, start: Array) -> NDArray[np.float32]:
-    model = Model(problem.terms, tuple(fit.coefficients))
-    predicted = np.empty_like(problem.window.values)
-    for frames, values in predict_chunks(problem.window, [model], start, fit.velocity[None], problem.rollout):
-        predicted[frames] = values[0]
-    return predicted
 
 
 def draw_blocks(frames: int, length: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -171,18 +169,12 @@ class _World:
 def _linear_world(problem: Problem, fit: Fit) -> _World:
     start = smooth_frame(fit.start)
     modes = fit.modes if len(fit.modes) else None
-    state = evaluate(problem, fit.coefficients, fit.drift, start, modes, start)
-    hessian, _ = normal_matrix(problem, state)
-    count = len(problem.terms) + len(fit.modes)
-    values = problem.window.values
-    truth = np.empty_like(values)
-    columns = np.empty((count, *values.shape), np.float32)
-    for frames, parts in neighbour_chunks(
+    linear, truth, columns = tabulate(
         problem.window, Model(problem.terms, tuple(fit.coefficients)), start, fit.velocity, problem.velocity_slopes,
         problem.rollout, problem.scales, modes, problem.workers,
-    ):  # fmt: skip
-        truth[frames] = parts.values[0]
-        columns[:, frames] = (parts.values[1:] - parts.values[:1]) / parts.steps[:, None, None, None]
+    )  # fmt: skip
+    state = State(fit.coefficients, fit.drift, start, None, fit.modes, linear)
+    hessian, _ = normal_matrix(problem, state)
     return _World(problem, fit, start, truth, columns, hessian, displacement(problem, state))
 
 

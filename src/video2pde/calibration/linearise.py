@@ -26,7 +26,7 @@ from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]
 
-CHUNK = 32
+CHUNK = 16
 RELATIVE_STEP = 1e-4
 """Step of the differences that give the Jacobian, relative to a coefficient's scale."""
 
@@ -188,10 +188,10 @@ def predict_chunks(
     """
     outside = window.outside
     if outside is None:
-        for frames, rollouts in simulate_chunks(
+        for frames, values, _ in simulate_chunks(
             models, start, window.times, window.grid, velocity, settings, chunk=chunk, workers=workers
         ):
-            yield frames, np.stack([rollout.values for rollout in rollouts])
+            yield frames, values
         return
     for k, _, states in forced_frames(
         models, start, window.values, outside, window.times, window.grid, velocity, settings
@@ -199,11 +199,50 @@ def predict_chunks(
         yield slice(k, k + 1), states[:, None]
 
 
-def _accumulate(parts: Neighbours, observed: NDArray[np.float32], window: Window, out: Array, workers: int) -> None:
-    """Sum the inner products of a chunk's frames, split over the cores."""
-    count = len(parts.rollout)
+def tabulate(
+    window: Window,
+    model: Model,
+    start: Array,
+    velocity: Array,
+    velocity_slopes: Array,
+    settings: RolloutSettings,
+    scales: Sequence[float],
+    modes: Array | None = None,
+    workers: int = 1,
+) -> tuple[Linearisation, NDArray[np.float32], NDArray[np.float32]]:
+    """Linearise, and keep the rollout (t, y, x) and its columns ∂û/∂c_j and S_m, (K + q, t, y, x), as well."""
+    values = window.values
+    count = len(scales) + (0 if modes is None else len(modes))
+    grams = np.zeros((len(values), count + 3, count + 3))
+    rollout, columns = np.empty_like(values), np.empty((count, *values.shape), np.float32)
+    for frames, parts in neighbour_chunks(
+        window, model, start, velocity, velocity_slopes, settings, scales, modes, workers
+    ):
+
+        def keep(piece: slice, frames: slice = frames, parts: Neighbours = parts) -> None:
+            inside = slice(frames.start + piece.start, frames.start + piece.stop)
+            rollout[inside] = parts.values[0, piece]
+            for column, neighbour, step in zip(columns, parts.values[1:], parts.steps, strict=True):
+                column[inside] = (neighbour[piece] - parts.values[0, piece]) / step
+
+        _accumulate(parts, values[frames], window, grams[frames], workers)
+        _over_cores(keep, len(parts.rollout), workers)
+    return Linearisation(grams), rollout, columns
+
+
+def _over_cores(work: Callable[[slice], None], count: int, workers: int) -> None:
+    """Call ``work`` with slices that together cover ``count`` frames, one for each core."""
     bounds = np.linspace(0, count, min(count_workers(workers), count) + 1).astype(int)
     pieces = [slice(a, b) for a, b in pairwise(bounds)]
+    if len(pieces) == 1:
+        work(pieces[0])
+    else:
+        with ThreadPoolExecutor(len(pieces)) as pool:
+            list(pool.map(work, pieces))
+
+
+def _accumulate(parts: Neighbours, observed: NDArray[np.float32], window: Window, out: Array, workers: int) -> None:
+    """Sum the inner products of a chunk's frames, split over the cores."""
 
     def work(piece: slice) -> None:
         _frame_grams(
@@ -211,11 +250,7 @@ def _accumulate(parts: Neighbours, observed: NDArray[np.float32], window: Window
             window.grid.dx, window.grid.dy, out[piece],
         )  # fmt: skip
 
-    if len(pieces) == 1:
-        work(pieces[0])
-    else:
-        with ThreadPoolExecutor(len(pieces)) as pool:
-            list(pool.map(work, pieces))
+    _over_cores(work, len(parts.rollout), workers)
 
 
 _jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)

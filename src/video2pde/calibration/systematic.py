@@ -85,10 +85,10 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
     start = refine_frame(smooth_frame(fit.start), fine)
     model = Model(problem.terms, tuple(fit.coefficients))
     values = np.empty_like(window.values)
-    for frames, rollouts in simulate_chunks(
+    for frames, rollouts, _ in simulate_chunks(
         [model], start, window.times, fine, fit.velocity[None], problem.rollout, workers=problem.workers
     ):
-        points = rollouts[0].values
+        points = rollouts[0]
         values[frames] = average_cells(points) if cells else points[:, ::2, ::2]
     return deconvolve_cells(values) if cells else values
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -173,17 +173,18 @@ def simulate_chunks(
     chunk: int = 32,
     accuracy: int = 4,
     workers: int | Literal["auto"] = 1,
-) -> Iterator[tuple[slice, list[Rollout]]]:
+) -> Iterator[tuple[slice, Array, list[Rollout]]]:
     """Integrate many models side by side and give the frames a chunk at a time, so that memory stays small.
 
-    Yields the frames' slice and one rollout for each model. A chunk starts from the last state of the one
-    before, so that together they are what :func:`simulate_batch` gives up to the choice of substeps. Models that
-    failed keep failing: their frames stay NaN.
+    Yields the frames' slice, their values (model, frame, y, x), and one rollout for each model, which looks at these
+    values. A chunk starts from the last state of the one before, so that together they are what
+    :func:`simulate_batch` gives up to the choice of substeps. Models that failed keep failing: their frames stay NaN.
     """
     t = np.asarray(times, float)
+    chosen = settings or RolloutSettings()
     drift = None if velocity is None else np.asarray(velocity, float)
-    precision = (settings or RolloutSettings()).precision
-    state = np.broadcast_to(np.asarray(u0, precision), (len(models), *grid.shape)).copy()
+    drifts = [drift] * len(models) if drift is None or drift.ndim == 2 else list(drift)
+    state = np.broadcast_to(np.asarray(u0, chosen.precision), (len(models), *grid.shape))
     failed: dict[int, Rollout] = {}
     begin = 0
     while begin < len(t):
@@ -191,38 +192,27 @@ def simulate_chunks(
         lead = int(begin > 0)
         end = min(begin + chunk, len(t))
         window = slice(begin - lead, end)
+        values = np.empty((len(models), end - begin, *grid.shape), chosen.precision)
+        values[list(failed)] = np.nan
         alive = [n for n in range(len(models)) if n not in failed]
-        part = None if drift is None else drift[..., window, :]
-        rollouts = simulate_batch(
-            [models[n] for n in alive],
-            state[alive],
-            t[window],
-            grid,
-            part if part is None or part.ndim == 2 else part[alive],
-            settings,
-            accuracy=accuracy,
-            workers=workers,
-        )
-        results = dict(zip(alive, rollouts, strict=True))
+        tasks = [
+            _prepare(
+                models[n], state[n][None], False, t[window], grid, None if (v := drifts[n]) is None else v[window],
+                chosen, range(lead, end - begin + lead),
+            )
+            for n in alive
+        ]  # fmt: skip
+        done = _run(tasks, grid, chosen, accuracy, None, workers, "cpu", [values[n] for n in alive])
+        results = dict(zip(alive, done, strict=True))
         for n, rollout in results.items():
-            state[n] = rollout.values[-1]
             if rollout.failed and rollout.failed_frame is not None:
-                failed[n] = _renumber(rollout, rollout.values, rollout.failed_frame + begin - lead)
-        nothing = np.full((end - begin, *grid.shape), np.nan, precision)
+                failed[n] = replace(rollout, failed_frame=rollout.failed_frame + begin - lead)
         yield (
             slice(begin, end),
-            [
-                _renumber(results[n], results[n].values[lead:], failed[n].failed_frame if n in failed else None)
-                if n in results
-                else _renumber(failed[n], nothing, failed[n].failed_frame)
-                for n in range(len(models))
-            ],
+            values,
+            [replace(failed[n], values=values[n]) if n in failed else results[n] for n in range(len(models))],
         )
-        begin = end
-
-
-def _renumber(rollout: Rollout, values: Array, frame: int | None) -> Rollout:
-    return Rollout(values, rollout.failed, frame, rollout.reason, rollout.substeps, rollout.clipped)
+        state, begin = values[:, -1], end
 
 
 def _prepare(
@@ -278,7 +268,9 @@ def _run(
     output: str | None,
     workers: int | Literal["auto"],
     device: Device,
+    outs: Sequence[Array] | None = None,
 ) -> list[Rollout]:
+    """Run the tasks; ``outs``: where their frames are to be written, instead of arrays of their own."""
     stored = np.dtype(output or settings.precision)
     if device == "gpu":
         from video2pde.rollout.jax_backend import advance_with_jax
@@ -290,25 +282,26 @@ def _run(
         if kernel.radius > min(grid.shape):
             raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {kernel.radius}")
 
-    def run(pair: tuple[Task, Kernel]) -> Rollout:
-        return _report(pair[0], *_advance(*pair, grid, settings, stored), settings)
+    def run(job: tuple[Task, Kernel, Array | None]) -> Rollout:
+        task, kernel, given = job
+        out = np.empty((int(task.keep.max()) + 1, *grid.shape), stored) if given is None else given
+        return _report(task, out, *_advance(task, kernel, grid, settings, out), settings)
 
-    pairs = list(zip(tasks, kernels, strict=True))
-    count = min(count_workers(workers), len(pairs))
+    jobs = list(zip(tasks, kernels, [None] * len(tasks) if outs is None else outs, strict=True))
+    count = min(count_workers(workers), len(jobs))
     if count <= 1:
-        return [run(pair) for pair in pairs]
+        return [run(job) for job in jobs]
     # threads, not processes: the compiled loop runs without the interpreter's lock, and frames are not copied
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(run, pairs))
+        return list(pool.map(run, jobs))
 
 
 def _advance(
-    task: Task, kernel: Kernel, grid: Grid, settings: RolloutSettings, stored: np.dtype[Any]
-) -> tuple[Array, int, int, NDArray[np.int64], float]:
-    """Run the compiled loop; give the frames, status, failed frame, substeps and clipped amount."""
+    task: Task, kernel: Kernel, grid: Grid, settings: RolloutSettings, out: Array
+) -> tuple[int, int, NDArray[np.int64], float]:
+    """Run the compiled loop into ``out``; give status, failed frame, substeps and clipped amount."""
     margin = 2 * kernel.radius
     real = np.dtype(settings.precision)
-    out = np.empty((int(task.keep.max()) + 1, *grid.shape), stored)
     buffers = np.zeros((3, grid.ny + margin, grid.nx + margin), real)
     status, frame, substeps, lost = kernel.advance(
         task.starts,
@@ -326,7 +319,7 @@ def _advance(
         settings.safety,
         settings.max_substeps,
     )
-    return out, status, frame, substeps, lost
+    return int(status), int(frame), substeps, float(lost)
 
 
 def _report(

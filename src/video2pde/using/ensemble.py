@@ -91,7 +91,7 @@ def simulate_ensemble(
     mean, low, high = (np.empty((len(t), *first.shape)) for _ in range(3))
     alive = members
     reason = ""
-    for window, rollouts in simulate_chunks(
+    for window, _, rollouts in simulate_chunks(
         laws, starts, t, model.grid, model.velocity_at(t, velocity), settings or model.settings,
         chunk=CHUNK, workers=workers,
     ):  # fmt: skip
