@@ -12,6 +12,7 @@ import numpy as np
 from video2pde.calibration import make_problem
 from video2pde.calibration.bootstrap import bootstrap_fit, draw_blocks
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration.simplex import fit_nelder_mead
 from video2pde.calibration.systematic import discretisation_bias
 from video2pde.discovery import discover, weak_system
 from video2pde.discovery.moments import law_velocity
@@ -97,18 +98,17 @@ def beside_nelder_mead(problem: Problem, fit: Fit, guess: list[float], settings:
     Nelder–Mead fits the coefficients alone: the refined drift and the initial frame are given to it.
     """
     options = settings.calibration
-    slow = options.model_copy(update={"optimizer": "nelder-mead"})
     problem = replace(problem, velocity=fit.velocity, drift="fixed")
     start = fit.start
     lm_seconds, lm = timed(lambda: fit_rollout(problem, guess, options, start=start))
-    nm_seconds, nm = timed(lambda: fit_rollout(problem, guess, slow, start=start))
+    nm_seconds, nm = timed(lambda: fit_nelder_mead(problem, guess, options, start=start))
     window = problem.window
     noise = np.random.default_rng(0).normal(0, NOISE, window.values.shape).astype(np.float32)
     replicates = []
     for seed in range(NELDER_MEAD_REPLICATES):
         order = draw_blocks(len(window.times), round(np.sqrt(len(window.times))), np.random.default_rng(seed))
         drawn = replace(problem, window=replace(window, values=window.values + noise[order]))
-        replicates.append(timed(lambda drawn=drawn: fit_rollout(drawn, guess, slow, start=start))[0])
+        replicates.append(timed(lambda drawn=drawn: fit_nelder_mead(drawn, guess, options, start=start))[0])
     whole = 50 * float(np.mean(replicates))
     apart = np.abs(lm.coefficients / nm.coefficients - 1).max()
     return [

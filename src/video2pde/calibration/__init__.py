@@ -15,7 +15,9 @@ from scipy.ndimage import gaussian_filter
 
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration.growth import refit_growing
 from video2pde.calibration.linearise import prepare_window, Window
+from video2pde.calibration.simplex import fit_nelder_mead
 from video2pde.calibration.systematic import discretisation_bias, noise_variance
 from video2pde.errors import StageError
 from video2pde.field import Field, held_back
@@ -31,6 +33,9 @@ SCHEME_FLOOR = 0.0003
 """Systematic error that stays in a coefficient, relative, where the grid resolves the picture well."""
 SHARE_LEFT = 0.2
 """Share of the grid's and the scheme's bias that may remain once it is taken off; measured on known-truth fields."""
+START_LEFT = 0.5
+"""The same of what fitting the initial frame along changed (see ``growth``): it was not known before, and is not quite
+known now."""
 FILM_FLOOR = 0.003
 """The same for a film of 8 bits, whose rounding and compression are no noise that averages out; measured on films."""
 HELD_BACK = 0.04
@@ -183,7 +188,8 @@ def calibrate(
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
     first = next(iter(guesses.values()))
     guesses.setdefault("poor", [POOR * forward(term, value) for term, value in zip(problem.terms, first, strict=True)])
-    fits = {source: fit_rollout(problem, guess, options) for source, guess in guesses.items()}
+    minimise = fit_rollout if options.optimizer == "lm" else fit_nelder_mead
+    fits = {source: minimise(problem, guess, options) for source, guess in guesses.items()}
     attempts = tuple(
         Attempt(
             source,
@@ -205,20 +211,28 @@ def calibrate(
         np.max(np.abs(fit.coefficients - best.coefficients) / np.maximum(np.abs(best.coefficients), 1e-3 * scales))
         for fit in fits.values()
     ]
-    boot, shift = None, np.zeros(len(scales))
+    boot, shift, moved = None, np.zeros(len(scales)), np.zeros(len(scales))
     if best.converged and options.optimizer == "lm":
+        grown = refit_growing(problem, best)
+        if grown is not None:
+            moved, best = grown.coefficients - best.coefficients, grown
         shift = discretisation_bias(problem, best)
     if options.replicates > 0 and best.converged:
         boot = bootstrap_fit(problem, best, options, problem.workers, progress)
     return Calibration(
-        library, problem.terms, _estimates(problem, best, boot, shift, floor), _drift_scale(problem, best, boot), best,
-        attempts, bool(max(apart) < SAME_PLACE), boot, floor,
+        library, problem.terms, _estimates(problem, best, boot, shift, moved, floor),
+        _drift_scale(problem, best, boot), best, attempts, bool(max(apart) < SAME_PLACE), boot, floor,
         best.mse / max(noise_variance(problem.window), rounding**2, 1e-30), shift,
     )  # fmt: skip
 
 
-def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None, shift: Array, floor: float) -> dict[str, Est]:
-    """Take off what the grid adds, and attach intervals: the bootstrap's, the systematic floor added in quadrature."""
+def _estimates(
+    problem: Problem, fit: Fit, boot: Bootstrap | None, shift: Array, moved: Array, floor: float
+) -> dict[str, Est]:
+    """Take off what the grid adds, and attach intervals: the bootstrap's, the systematic floor added in quadrature.
+
+    ``moved`` (K,): by how much the coefficients changed when the initial frame was fitted along; added as well.
+    """
     result = {}
     for index, term in enumerate(problem.terms):
         if boot is None or not np.isfinite(boot.low[index]):
@@ -227,7 +241,7 @@ def _estimates(problem: Problem, fit: Fit, boot: Bootstrap | None, shift: Array,
             continue
         found = float(boot.value[index])
         value = found - float(shift[index])
-        systematic = np.hypot(floor * value, SHARE_LEFT * shift[index])
+        systematic = np.linalg.norm((floor * value, SHARE_LEFT * shift[index], START_LEFT * moved[index]))
         below, above = (np.hypot(abs(end - found), systematic) for end in (boot.low[index], boot.high[index]))
         result[term.name] = Est(value, value - float(below), value + float(above))
     return result

@@ -8,7 +8,7 @@ are drawn with replacement. Blocks are never concatenated into one rollout that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -28,6 +28,7 @@ from video2pde.calibration.fit import (
     State,
     velocity_at,
 )
+from video2pde.calibration.growth import pull_errors, share_start, Shared, solve_step
 from video2pde.calibration.linearise import predict_chunks, project, tabulate, Window
 from video2pde.calibration.start import smooth_frame
 from video2pde.parallel import parallel_map
@@ -155,6 +156,7 @@ class _World:
     """What every replicate starts from: a truth without pixel noise, the fit's Jacobian there, and JᵀJ.
 
     ``columns`` (K + q, t, y, x): ∂û/∂c_j and the answers to the modes of the initial frame; ``truth`` (t, y, x).
+    ``shared``: of a fit whose initial frame was fitted along, what that takes out.
     """
 
     problem: Problem
@@ -164,18 +166,23 @@ class _World:
     columns: NDArray[np.float32]
     hessian: Array
     moved: Array
+    shared: Shared | None = None
 
 
 def _linear_world(problem: Problem, fit: Fit) -> _World:
     start = smooth_frame(fit.start)
+    if fit.whole:
+        shared = share_start(problem, fit.coefficients, fit.drift, start)
+        if shared is not None:
+            return _World(problem, fit, start, shared.base, shared.columns, shared.hessian, shared.moved, shared)
     modes = fit.modes if len(fit.modes) else None
-    linear, truth, columns = tabulate(
+    table = tabulate(
         problem.window, Model(problem.terms, tuple(fit.coefficients)), start, fit.velocity, problem.velocity_slopes,
         problem.rollout, problem.scales, modes, problem.workers,
     )  # fmt: skip
-    state = State(fit.coefficients, fit.drift, start, None, fit.modes, linear)
+    state = State(fit.coefficients, fit.drift, start, None, fit.modes, table.linear)
     hessian, _ = normal_matrix(problem, state)
-    return _World(problem, fit, start, truth, columns, hessian, displacement(problem, state))
+    return _World(problem, fit, start, table.base, table.columns, hessian, displacement(problem, state))
 
 
 def _refit_residual_blocks(
@@ -187,34 +194,55 @@ def _refit_residual_blocks(
 
     The step is exact to first order in the residuals; noise in the initial frame enters through a rollout of its own.
     """
-    problem, fit, window = world.problem, world.fit, world.problem.window
-    order = np.stack([draw_blocks(len(window.times), length, np.random.default_rng(seed)) for seed in seeds])
+    problem, window, shared = world.problem, world.problem.window, world.shared
+    frames = len(window.times)
+    order = np.stack([draw_blocks(frames, length, np.random.default_rng(seed)) for seed in seeds])
     # the initial frame as the fit estimates it: the true one, plus the mean error of the first frames
     first = problem.start_window
     weights = size[first] / len(size[first])
-    starts = world.start + np.stack([np.tensordot(weights, residuals[drawn[first]], axes=1) for drawn in order])
-    models = [Model(problem.terms, tuple(fit.coefficients))] * len(seeds)
-    velocity = np.broadcast_to(fit.velocity, (len(seeds), *fit.velocity.shape))
-    products = np.zeros((len(seeds), len(window.times), len(world.columns) + 2))
-    for frames, values in predict_chunks(window, models, starts, velocity, problem.rollout, chunk=FEW_FRAMES):
-        project(
-            world.columns, world.truth, values, frames, residuals, order, size, window.weight, window.grid, products
-        )
-    return [_step(world, each) for each in products]
+    noise = np.stack([np.tensordot(weights, residuals[drawn[first]], axes=1) for drawn in order])
+    if shared is not None:
+        noise = _settle_starts(world, shared, residuals, size, order, noise)
+    products = np.zeros((len(seeds), frames, len(world.columns) + 2))
+    errors = np.zeros((len(seeds), *world.start.shape))
+    for part, values in _replicate_chunks(world, noise):
+        project(world.columns, world.truth, values, part, residuals, order, size, window.weight, window.grid, products)
+        if shared is not None:
+            pull_errors(shared, values, part, residuals, order, size, window.weight, errors)
+    taken_out = [0.0 if shared is None else shared.taken_out(error) for error in errors]
+    return [_step(world, *each) for each in zip(products, taken_out, strict=True)]
 
 
-def _step(world: _World, products: Array) -> Draw | str:
+def _replicate_chunks(world: _World, noise: Array) -> Iterator[tuple[slice, Array]]:
+    """Roll the fitted law out from the true initial frame plus each replicate's error in it, (m, y, x)."""
+    models = [Model(world.problem.terms, tuple(world.fit.coefficients))] * len(noise)
+    velocity = np.broadcast_to(world.fit.velocity, (len(noise), *world.fit.velocity.shape))
+    return predict_chunks(
+        world.problem.window, models, world.start + noise, velocity, world.problem.rollout, chunk=FEW_FRAMES
+    )
+
+
+def _settle_starts(
+    world: _World, shared: Shared, residuals: NDArray[np.float32], size: Array, order: NDArray[np.int64], noise: Array
+) -> Array:
+    """Put each replicate's initial frame right with all of its frames, as the fit did."""
+    noise = np.stack([smooth_frame(each) for each in noise])
+    errors = np.zeros_like(noise)
+    for part, values in _replicate_chunks(world, noise):
+        pull_errors(shared, values, part, residuals, order, size, world.problem.window.weight, errors)
+    finite = np.where(np.isfinite(errors), errors, 0.0)
+    return noise - np.stack([smooth_frame(error * shared.inverse) for error in finite])
+
+
+def _step(world: _World, products: Array, taken_out: Array | float) -> Draw | str:
     """Take the Gauss–Newton step of one replicate from its error's products with the columns, (t, columns + 2)."""
     problem, fit = world.problem, world.fit
     if not np.isfinite(products).all():
         return f"the rollout failed before frame {int(np.argmin(np.isfinite(products).all(axis=1))) + 1}"
     counted = products.copy()
-    counted[problem.base_window] = 0.0
-    slope = np.concatenate(
-        [counted[:, :-2].sum(axis=0), *(world.moved[:, :, axis] @ counted[:, axis - 2] for axis in range(2))]
-    )
-    scale = np.sqrt(np.maximum(np.diag(world.hessian), 1e-30))
-    step = -np.linalg.solve(world.hessian / np.outer(scale, scale) + 1e-12 * np.eye(len(scale)), slope / scale) / scale
+    counted[problem.base_window if world.shared is None else ~world.shared.counted] = 0.0
+    drift = [world.moved[:, :, axis] @ counted[:, axis - 2] for axis in range(2)]
+    step = solve_step(world.hessian, np.concatenate([counted[:, :-2].sum(axis=0), *drift]) - taken_out)
     if not relative_size(problem, step) <= LINEAR:
         return f"a coefficient moved by {relative_size(problem, step):.0%}, too far for a linear step"
     terms, columns = len(problem.terms), len(world.columns)

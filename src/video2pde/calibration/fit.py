@@ -1,7 +1,7 @@
 """Fit coefficients, and the drift along with them, to the rollout of a whole window.
 
 Minimised is the mean squared error of the rollout over all space-time points, by Levenberg–Marquardt on the
-sums of ``linearise`` (Nelder–Mead as an alternative). The drift is refined as v(t) + Σ p_k B_k(t): its
+sums of ``linearise`` (``simplex`` holds Nelder–Mead). The drift is refined as v(t) + Σ p_k B_k(t): its
 Jacobian is −∇û · ∫B_k dt, so a spline costs no further rollout. The initial frame is not taken as noise-free:
 it is corrected by the mean error of the first frames under the current model.
 """
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.ndimage import gaussian_filter
-from scipy.optimize import minimize
 
 from video2pde.calibration.linearise import Linearisation, linearise, predict_chunks, Window
 from video2pde.calibration.start import line_at, smooth_frame
@@ -184,7 +183,8 @@ def displacement(problem: Problem, state: State) -> Array:
 class Fit:
     """Hold a calibrated law: coefficients, the refined drift (t, 2), the initial frame, and how it was reached.
 
-    ``start`` (y, x) begins the rollout; ``base``, smoother and from other frames, its Jacobian.
+    ``start`` (y, x) begins the rollout; ``base``, smoother and from other frames, its Jacobian. ``whole``: the initial
+    frame was fitted along, to all frames (see ``growth``).
     """
 
     terms: tuple[str, ...]
@@ -200,6 +200,7 @@ class Fit:
     iterations: int
     rollouts: int
     path: Array
+    whole: bool = False
 
 
 def fit_rollout(
@@ -209,9 +210,7 @@ def fit_rollout(
     start: Array | None = None,
     progress: Callable[[int, Sequence[float], float], None] | None = None,
 ) -> Fit:
-    """Minimise the rollout's error from a guess of the coefficients."""
-    if settings.optimizer == "nelder-mead":
-        return _fit_nelder_mead(problem, guess, settings, start)
+    """Minimise the rollout's error from a guess of the coefficients, by Levenberg–Marquardt."""
     first = smooth_frame(initial_frame(problem.window, problem.start_frames)) if start is None else start
     extra = 1 if problem.drift == "scale" else len(problem.basis)
     state = evaluate(problem, np.asarray(guess, float), np.zeros((extra, 2)), first)
@@ -219,7 +218,7 @@ def fit_rollout(
     damping, iterations, reason, lowest = 1e-3, 0, "", state.cost
     path = [state.coefficients]
     if state.linear.failed:
-        return _finish(problem, state, False, f"at the start, {state.linear.failed}", 0, rollouts, path)
+        return finish(problem, state, False, f"at the start, {state.linear.failed}", 0, rollouts, path)
     hopeless = HOPELESS * standstill_cost(problem.window)
     mark, marked = state.cost, 0
     for iterations in range(1, settings.max_iterations + 1):
@@ -230,7 +229,7 @@ def fit_rollout(
             # the next error would be the square of this step: take it, and need no further rollout
             state = move(problem, state, step)
             path.append(state.coefficients)
-            return _finish(problem, state, True, "converged", iterations, rollouts, path)
+            return finish(problem, state, True, "converged", iterations, rollouts, path)
         trial = move(problem, state, step, roll_out=True)
         rollouts += 1 + len(problem.terms) + len(state.modes) + final
         # with a Jacobian free of noise the solution is not quite the least error, so a little more is no reason to stop
@@ -266,7 +265,7 @@ def fit_rollout(
             reason = "no step lowers the error any further, yet the gradient is not zero"
             break
     reason = reason or f"not converged after {iterations} iterations"
-    return _finish(problem, state, False, reason, iterations, rollouts, path)
+    return finish(problem, state, False, reason, iterations, rollouts, path)
 
 
 def standstill_cost(window: Window) -> float:
@@ -361,7 +360,7 @@ def move(problem: Problem, state: State, step: Array, roll_out: bool = False) ->
     return State(coefficients, drift, start, base, state.modes, state.linear)
 
 
-def _finish(
+def finish(
     problem: Problem, state: State, converged: bool, reason: str, iterations: int, rollouts: int, path: list[Array]
 ) -> Fit:
     return Fit(
@@ -370,62 +369,3 @@ def _finish(
         smooth_frame(state.start) if state.base is None else state.base, state.modes,
         state.cost / problem.window.points, converged, reason, iterations, rollouts, np.array(path),
     )  # fmt: skip
-
-
-def _fit_nelder_mead(
-    problem: Problem, guess: Sequence[float], settings: CalibrationSettings, start: Array | None
-) -> Fit:
-    """Minimise by Nelder–Mead over the coefficients (and the drift scale); the start frame is then fixed."""
-    first = np.array(problem.window.values[0]) if start is None else start
-    scales = np.asarray(problem.scales)
-    count = len(problem.terms)
-    extra = 2 if problem.drift == "scale" else 0
-    fixed = problem if problem.drift != "spline" else replace(problem, drift="fixed")
-    calls = 0
-
-    def unpack(z: Array) -> tuple[Array, Array]:
-        coefficients = np.asarray(guess, float) + z[:count] * scales
-        for index in problem.log_terms:
-            coefficients[index] = guess[index] * np.exp(np.clip(z[index], -10, 10))
-        return coefficients, z[count:].reshape(-1, 2)
-
-    def objective(z: Array) -> float:
-        nonlocal calls
-        calls += 1
-        coefficients, drift = unpack(z)
-        return rollout_mse(fixed, coefficients, drift if extra else np.zeros((0, 2)), first)
-
-    begin = objective(np.zeros(count + extra))
-    if not np.isfinite(begin):
-        state = evaluate(fixed, np.asarray(guess, float), np.zeros((extra // 2, 2)), first)
-        return _finish(fixed, state, False, f"at the start, {state.linear.failed}", 0, calls, [np.asarray(guess)])
-    result = minimize(
-        objective, np.zeros(count + extra), method="Nelder-Mead",
-        # relative tolerances: an absolute 1e-4 stops where it starts to matter
-        options={"maxiter": settings.max_iterations, "fatol": settings.tolerance * begin,
-                 "xatol": settings.tolerance**0.5, "initial_simplex": _simplex(count + extra)},
-    )  # fmt: skip
-    coefficients, drift = unpack(result.x)
-    state = evaluate(fixed, coefficients, drift if extra else np.zeros((0, 2)), first)
-    reason = "converged" if result.success else f"not converged after {result.nit} iterations"
-    return _finish(
-        fixed, state, bool(result.success), reason, int(result.nit), calls, [np.asarray(guess), coefficients]
-    )
-
-
-def _simplex(size: int) -> Array:
-    corners = np.zeros((size + 1, size))
-    corners[1:] = 0.1 * np.eye(size)
-    return corners
-
-
-def rollout_mse(problem: Problem, coefficients: Array, drift: Array, start: Array) -> float:
-    """Give the mean squared error of one rollout; infinite where it fails."""
-    model = Model(problem.terms, tuple(coefficients))
-    velocity = velocity_at(problem, coefficients, drift)[None]
-    total = 0.0
-    for frames, values in predict_chunks(problem.window, [model], start, velocity, problem.rollout):
-        if not np.isfinite(values).all():
-            return float("inf")
-        total += float(np.sum(problem.window.weight * (values[0] - problem.window.values[frames]) ** 2))
-    return total / problem.window.points

@@ -199,6 +199,20 @@ def predict_chunks(
         yield slice(k, k + 1), states[:, None]
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A linearisation with what it was made of.
+
+    ``rollout`` (t, y, x) from the initial frame itself; ``base`` (t, y, x) and ``columns`` (K + q, t, y, x), ∂û/∂c_j
+    and S_m, from that of the Jacobian.
+    """
+
+    linear: Linearisation
+    rollout: NDArray[np.float32]
+    base: NDArray[np.float32]
+    columns: NDArray[np.float32]
+
+
 def tabulate(
     window: Window,
     model: Model,
@@ -209,25 +223,29 @@ def tabulate(
     scales: Sequence[float],
     modes: Array | None = None,
     workers: int = 1,
-) -> tuple[Linearisation, NDArray[np.float32], NDArray[np.float32]]:
-    """Linearise, and keep the rollout (t, y, x) and its columns ∂û/∂c_j and S_m, (K + q, t, y, x), as well."""
+    base: Array | None = None,
+) -> Table:
+    """Linearise, and keep the rollouts and columns as well; the parameters are those of :func:`linearise`."""
     values = window.values
     count = len(scales) + (0 if modes is None else len(modes))
     grams = np.zeros((len(values), count + 3, count + 3))
-    rollout, columns = np.empty_like(values), np.empty((count, *values.shape), np.float32)
+    clean, columns = np.empty_like(values), np.empty((count, *values.shape), np.float32)
+    rollout = clean if base is None else np.empty_like(values)
     for frames, parts in neighbour_chunks(
-        window, model, start, velocity, velocity_slopes, settings, scales, modes, workers
+        window, model, start, velocity, velocity_slopes, settings, scales, modes, workers, base
     ):
 
         def keep(piece: slice, frames: slice = frames, parts: Neighbours = parts) -> None:
             inside = slice(frames.start + piece.start, frames.start + piece.stop)
-            rollout[inside] = parts.values[0, piece]
+            clean[inside] = parts.values[0, piece]
+            if base is not None:
+                rollout[inside] = parts.rollout[piece]
             for column, neighbour, step in zip(columns, parts.values[1:], parts.steps, strict=True):
                 column[inside] = (neighbour[piece] - parts.values[0, piece]) / step
 
         _accumulate(parts, values[frames], window, grams[frames], workers)
         _over_cores(keep, len(parts.rollout), workers)
-    return Linearisation(grams), rollout, columns
+    return Table(Linearisation(grams), rollout, clean, columns)
 
 
 def _over_cores(work: Callable[[slice], None], count: int, workers: int) -> None:

@@ -27,12 +27,16 @@ LEAST_SATURATED, MOST_SATURATED = 0.03, 0.97
 """Share of their pixels at the limit between which noise was clipped: none, and all of them, need no correction."""
 WIDTH, SHIFTS = 0.2, 20
 """Half-width of the cluster of empty cells, as a share of their level, and steps towards its middle."""
+LEAST_SPREAD = 0.01
+"""Least spread of the empty cells around their level, as a share of it."""
 LARGEST = 0.04
 """Offset beyond which noise is no explanation: σ would be a tenth of full scale."""
 REACH = 5.0
 """Levels, in σ, up to which the offset is taken away; at 5σ it is σ/10⁷."""
 CELLS, FRAMES = 3, 9
-"""Box over which the level is averaged before its offset is looked up: noise must not pass through a curve."""
+"""Box over which the level is averaged before its offset is looked up: noise must not pass through a curve.
+
+In space it is averaged so that a curved profile keeps its level, 2B − B² with B the box."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,10 @@ def find_clipping(values: NDArray[np.float32], saturated: NDArray[np.float32]) -
         if not (0 < offset <= LARGEST and empty.mean() >= EMPTY):
             return None
         offset = float(level[empty].mean())
+    for _ in range(SHIFTS):  # without the cells that the picture's edge has begun to fill: as far up as down
+        below = offset - level[empty & (level < offset)]
+        spread = max(float(np.sqrt(np.mean(below**2))) if len(below) else 0.0, LEAST_SPREAD * offset)
+        offset = float(level[empty & (np.abs(level - offset) <= 2 * spread)].mean())
     if not LEAST_SATURATED <= float(saturated[empty].mean()) <= MOST_SATURATED:
         return None
     return Clipping(offset, offset * float(np.sqrt(2 * np.pi)))
@@ -81,10 +89,15 @@ def remove_clipping(values: NDArray[np.float32], clipping: Clipping) -> None:
     smooth: deque[NDArray[np.float32]] = deque(maxlen=FRAMES)
     half = FRAMES // 2
     ahead = min(half, len(values) - 1)
-    smooth.extend(uniform_filter(frame, CELLS, mode="nearest") for frame in values[:ahead])
+    smooth.extend(_even_out(frame) for frame in values[:ahead])
     for index, frame in enumerate(values):
         if index + ahead < len(values):
-            smooth.append(uniform_filter(values[index + ahead], CELLS, mode="nearest"))
+            smooth.append(_even_out(values[index + ahead]))
         elif len(smooth) > ahead + 1:
             smooth.popleft()
         frame -= np.interp(np.mean(smooth, axis=0), seen, excess).astype(np.float32)
+
+
+def _even_out(frame: NDArray[np.float32]) -> NDArray[np.float32]:
+    once = uniform_filter(frame, CELLS, mode="nearest")
+    return np.asarray(2 * once - uniform_filter(once, CELLS, mode="nearest"))

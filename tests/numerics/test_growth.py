@@ -1,0 +1,120 @@
+"""A law that grows, fitted together with its initial frame."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from calibration_problems import known_problem, pose, SETTINGS, truth_of
+from known_fields import known_field
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from video2pde.calibration import calibrate
+from video2pde.calibration.bootstrap import bootstrap_fit
+from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration.growth import counted_frames, GROWS, largest_gain, refit_growing, share_start, solve_step
+from video2pde.calibration.systematic import discretisation_bias
+from video2pde.recording.synth import noisy
+
+OPTIONS = SETTINGS.calibration
+LEVEL = 1 / 255
+
+
+@pytest.fixture(scope="module")
+def growing() -> tuple[Problem, Fit]:
+    problem, guess = known_problem("Fisher", 80, 120)
+    return problem, fit_rollout(problem, guess, OPTIONS)
+
+
+def errors(problem: Problem, fit: Fit) -> NDArray[np.float64]:
+    found = fit.coefficients - discretisation_bias(problem, fit)
+    return np.asarray(found / truth_of("Fisher", problem) - 1)
+
+
+def test_only_a_law_that_grows_amplifies_its_initial_frame(growing: tuple[Problem, Fit]) -> None:
+    problem, fit = growing
+    # logistic growth at 0.14 a second over 60 % of 34 s, slowed down where u is large
+    assert 5 < largest_gain(problem, fit) < np.exp(0.14 * 0.6 * 34.1)
+    for name in ("A", "C", "C-alt"):
+        other, guess = known_problem(name)
+        plain = fit_rollout(other, guess, OPTIONS)
+        assert largest_gain(other, plain) < GROWS
+        assert refit_growing(other, plain) is None
+
+
+def test_an_exact_field_stays_exact(growing: tuple[Problem, Fit]) -> None:
+    problem, fit = growing
+    refitted = refit_growing(problem, fit)
+    assert refitted is None or np.abs(errors(problem, refitted)).max() < 0.003
+
+
+def test_a_smooth_error_of_the_initial_frame_is_eliminated(growing: tuple[Problem, Fit]) -> None:
+    """With a wrong start the plain normal equations ask for another law; with the start taken out they do not."""
+    problem, fit = growing
+    rng = np.random.default_rng(5)
+    wrong = gaussian_filter(rng.standard_normal(fit.start.shape), 6.0)
+    wrong *= 0.5 * LEVEL / np.abs(wrong).max()
+    shared = share_start(problem, fit.coefficients, fit.drift, fit.start + wrong)
+    assert shared is not None
+    terms = len(problem.terms)
+    step = solve_step(shared.hessian, shared.slope)
+    taken = shared.taken_out(shared.error)
+    whole = shared.hessian + np.einsum("cyx,dyx->cd", shared.products * shared.inverse, shared.products)
+    plain = solve_step(whole, shared.slope + taken)
+    relative = np.abs(np.stack([step, plain])[:, :terms] / truth_of("Fisher", problem)).max(axis=1)
+    assert relative[0] < 0.5 * relative[1]
+    # and what was wrong is found where the plume says something about it
+    found, _ = shared.start_errors(step)
+    seen = known_field("Fisher", 80, 120).values[0] > 10 * LEVEL
+    assert np.corrcoef(found[seen], -wrong[seen])[0, 1] > 0.8
+
+
+def test_an_edge_that_was_rounded_away_comes_back() -> None:
+    """Eight bits without noise: u below half a level reads 0, and the first frames alone do not know better."""
+    exact = known_field("Fisher", 200, 100)
+    rounded = replace(exact, values=np.round(exact.values * 219) / np.float32(219))
+    problem, guess = pose(rounded, "R")
+    plain = fit_rollout(problem, guess, OPTIONS)
+    refitted = refit_growing(problem, plain)
+    assert refitted is not None
+    assert refitted.whole
+    assert refitted.mse < 0.9 * plain.mse
+    assert np.abs(errors(problem, plain)).max() > 0.02
+    assert np.abs(errors(problem, refitted)).max() < 0.01
+
+
+def test_residual_and_jacobian_share_no_frame(growing: tuple[Problem, Fit]) -> None:
+    problem, _ = growing
+    counted = counted_frames(problem)
+    assert counted[problem.start_window].all()
+    assert not counted[problem.base_window].any()
+    assert 0.6 < counted.mean() < 0.75
+
+
+def test_noise_is_no_diffusion_and_intervals_know_it() -> None:
+    """Four seeds: the initial frame fitted along has no bias to speak of, and the bootstrap knows the spread."""
+    halves, values = [], []
+    for seed in range(4):
+        problem, guess = pose(noisy(known_field("Fisher", 80, 120), 0.01, 40 + seed), "R")
+        done = calibrate("R", problem, {"weak": guess}, SETTINGS)
+        assert done.fit.whole
+        assert done.bootstrap is not None
+        assert done.bootstrap.converged == 50
+        found = done.estimates["laplacian"]
+        values.append(found.value / 0.8 - 1)
+        halves.append((found.high - found.low) / 2 / 0.8)
+    assert abs(np.mean(values)) < 0.025
+    assert np.all(np.abs(values) < np.array(halves))
+    assert np.mean(halves) < 0.08
+
+
+def test_replicates_do_not_depend_on_the_workers() -> None:
+    problem, guess = pose(noisy(known_field("Fisher", 48, 100), 0.01, 1), "R")
+    fit = refit_growing(problem, fit_rollout(problem, guess, OPTIONS))
+    assert fit is not None
+    few = OPTIONS.model_copy(update={"replicates": 10})
+    one, two = (bootstrap_fit(problem, fit, few, workers) for workers in (1, 2))
+    np.testing.assert_array_equal(one.draws, two.draws)
+    assert one.converged == 10
