@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde import discovery
-from video2pde.calibration import calibrate, Calibration, least_noise, make_problem, systematic_floor
+from video2pde.calibration import calibrate, Calibration, make_problem, recording_errors
 from video2pde.calibration.front import fit_front, FrontFit
 from video2pde.calibration.start import estimate_start
 from video2pde.discovery.identifiability import Identifiability
@@ -185,9 +185,7 @@ def calibrate_contender(
     starts = {"weak": list(weak.values())}
     if refined is not None:
         starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
-    return calibrate(
-        contender.library, problem, starts, settings, progress, systematic_floor(train), least_noise(train)
-    )
+    return calibrate(contender.library, problem, starts, settings, progress, recording_errors(train))
 
 
 def recalibrate_front(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_fields import known_field
 
-from video2pde.calibration import _estimates, calibrate, SCHEME_FLOOR
+from video2pde.calibration import _estimates, calibrate, Errors
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, draw_blocks, politis_white
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
 from video2pde.calibration.systematic import discretisation_bias
@@ -123,7 +123,7 @@ def test_intervals_hold_and_are_no_wider_than_needed() -> None:
         fit = fit_rollout(problem, guess, OPTIONS)
         boot = bootstrap_fit(problem, fit, OPTIONS)
         bias = discretisation_bias(problem, fit)
-        found = _estimates(problem, fit, boot, bias, np.zeros_like(bias), SCHEME_FLOOR).values()
+        found = _estimates(problem, fit, boot, bias, np.zeros_like(bias), Errors()).values()
         truth = truth_of("C", problem)
         values.append([e.value for e in found] / truth)
         halves.append([(e.high - e.low) / 2 for e in found] / truth)
@@ -146,7 +146,7 @@ def test_noise_widens_intervals_in_proportion() -> None:
 def test_the_floor_is_added_and_stated(posed: Posed) -> None:
     problem, guess, _ = posed
     settings = SETTINGS.model_copy(update={"calibration": OPTIONS.model_copy(update={"replicates": 10})})
-    tight, wide = (calibrate("C", problem, {"weak": guess}, settings, floor=floor) for floor in (0.0, 0.02))
+    tight, wide = (calibrate("C", problem, {"weak": guess}, settings, errors=Errors(floor)) for floor in (0.0, 0.02))
     assert wide.floor == 0.02
     for name, estimate in wide.estimates.items():
         narrow = tight.estimates[name]
@@ -162,3 +162,17 @@ def test_without_replicates_there_is_no_interval(posed: Posed) -> None:
     done = calibrate("C", problem, {"weak": guess}, settings)
     assert done.bootstrap is None
     assert all(np.isnan([e.low, e.high]).all() for e in done.estimates.values())
+
+
+def test_a_constant_added_to_the_picture_moves_terms_without_gradients(posed: Posed) -> None:
+    """Diffusion and |∇u|² do not care where u = 0 is; decay does, as a fit to the shifted field shows."""
+    boot = bootstrap_fit(posed[0], posed[2], OPTIONS.model_copy(update={"replicates": 2}))
+    assert np.abs(boot.offset / truth_of("C", posed[0])).max() < 0.05
+    field = known_field("B", 64, 120)
+    problem, guess = pose(field, "B")
+    fit = fit_rollout(problem, guess, OPTIONS)
+    offset = bootstrap_fit(problem, fit, OPTIONS.model_copy(update={"replicates": 2})).offset
+    shifted, again = pose(replace(field, values=field.values + np.float32(2e-3)), "B")
+    seen = (fit_rollout(shifted, again, OPTIONS).coefficients - fit.coefficients) / 2e-3
+    assert offset == pytest.approx(seen, rel=0.15)
+    assert abs(offset[0] / guess[0]) > 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from video2pde.calibration import FILM_FLOOR, HELD_BACK, SCHEME_FLOOR, systematic_floor
+from video2pde.calibration import EXACT, FILM_FLOOR, HELD_BACK, recording_errors, ZERO_LEVEL
 from video2pde.field import Field, Grid, held_back, Provenance
 
 
@@ -33,7 +33,8 @@ def test_noise_leaves_nothing_repeated_and_a_still_picture_has_nothing_to_hold_b
 def test_the_floor_follows_what_is_held_back() -> None:
     grid = Grid(8, 8, 200.0, 200.0)
     field = Field(ramp(step=2), np.arange(41) / 10, grid, provenance=Provenance(bits=8))
-    assert systematic_floor(field) == pytest.approx(FILM_FLOOR + 0.5 * HELD_BACK, abs=1e-3)
-    assert systematic_floor(replace(field, values=ramp())) == FILM_FLOOR
-    assert systematic_floor(replace(field, provenance=Provenance(bits=16))) == SCHEME_FLOOR
-    assert systematic_floor(replace(field, provenance=Provenance())) == SCHEME_FLOOR
+    assert recording_errors(field).floor == pytest.approx(FILM_FLOOR + 0.5 * HELD_BACK, abs=1e-3)
+    assert recording_errors(replace(field, values=ramp())).floor == FILM_FLOOR
+    assert recording_errors(field).zero == ZERO_LEVEL
+    assert recording_errors(replace(field, provenance=Provenance(bits=16))) == EXACT
+    assert recording_errors(replace(field, provenance=Provenance())) == EXACT

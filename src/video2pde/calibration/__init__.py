@@ -40,6 +40,8 @@ FILM_FLOOR = 0.003
 """The same for a film of 8 bits, whose rounding and compression are no noise that averages out; measured on films."""
 HELD_BACK = 0.04
 """What is added to it for a film whose encoder holds every change back (see ``field.held_back``), in proportion."""
+ZERO_LEVEL = 0.0003
+"""What is not known of u = 0 on a film of 8 bits: a thirteenth of a level. Terms without gradients depend on it."""
 CODING_NOISE = 0.0015
 """Root mean square that rounding and compression leave in a film's cells; measured on films."""
 SUBSTEPS, LEAST_SUBSTEPS, SMOOTH_GUESS = 10, 4, 1.0
@@ -111,10 +113,28 @@ class Calibration:
         return f"Calibration({self.library}: {listed}; train rMSE {self.fit.mse**0.5:.3g})"
 
 
-def least_noise(train: Field) -> float:
-    """Give the error in u below which a recording says nothing: a third of a level of 8 bits, and what coding adds."""
+@dataclass(frozen=True)
+class Errors:
+    """What a recording gets wrong other than by noise.
+
+    ``floor``: relative systematic error that no interval can fall below; ``zero``: what is not known of the level
+    u = 0; ``rounding``: error in u below which the recording says nothing.
+    """
+
+    floor: float = SCHEME_FLOOR
+    zero: float = 0.0
+    rounding: float = 0.0
+
+
+EXACT = Errors()
+
+
+def recording_errors(train: Field) -> Errors:
+    """Say what rounding to 8 bits and compression do to a recording; deeper ones and fields are taken as they are."""
     bits = train.provenance.bits
-    return 0.0 if bits is None or bits > 8 else CODING_NOISE
+    if bits is None or bits > 8:
+        return Errors()
+    return Errors(FILM_FLOOR + HELD_BACK * held_back(train.values), ZERO_LEVEL, CODING_NOISE)
 
 
 def bound_substeps(window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings) -> RolloutSettings:
@@ -127,12 +147,6 @@ def bound_substeps(window: Window, terms: Sequence[Term], guess: Array, settings
     first = simulate(model, smooth, window.times[:2], window.grid, settings=settings)
     needed = SUBSTEPS * max(int(first.substeps.max()), LEAST_SUBSTEPS)
     return settings.model_copy(update={"max_substeps": min(settings.max_substeps, needed)})
-
-
-def systematic_floor(train: Field) -> float:
-    """Give the relative systematic error that no interval of this recording can fall below."""
-    bits = train.provenance.bits
-    return SCHEME_FLOOR if bits is None or bits > 8 else FILM_FLOOR + HELD_BACK * held_back(train.values)
 
 
 def make_problem(
@@ -176,13 +190,12 @@ def calibrate(
     starts: Mapping[str, Sequence[float]],
     settings: Settings,
     progress: Callable[[int, int], None] | None = None,
-    floor: float = SCHEME_FLOOR,
-    rounding: float = 0.0,
+    errors: Errors = EXACT,
 ) -> Calibration:
     """Fit a contender from every start, check that they agree, and bootstrap the best fit.
 
     ``starts``: coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
-    ``floor``: relative systematic error that intervals cannot fall below; ``rounding``: least noise of the recording.
+    ``errors``: what the recording gets wrong other than by noise; it widens the intervals.
     """
     options = settings.calibration
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
@@ -220,14 +233,14 @@ def calibrate(
     if options.replicates > 0 and best.converged:
         boot = bootstrap_fit(problem, best, options, problem.workers, progress)
     return Calibration(
-        library, problem.terms, _estimates(problem, best, boot, shift, moved, floor),
-        _drift_scale(problem, best, boot), best, attempts, bool(max(apart) < SAME_PLACE), boot, floor,
-        best.mse / max(noise_variance(problem.window), rounding**2, 1e-30), shift,
+        library, problem.terms, _estimates(problem, best, boot, shift, moved, errors),
+        _drift_scale(problem, best, boot), best, attempts, bool(max(apart) < SAME_PLACE), boot, errors.floor,
+        best.mse / max(noise_variance(problem.window), errors.rounding**2, 1e-30), shift,
     )  # fmt: skip
 
 
 def _estimates(
-    problem: Problem, fit: Fit, boot: Bootstrap | None, shift: Array, moved: Array, floor: float
+    problem: Problem, fit: Fit, boot: Bootstrap | None, shift: Array, moved: Array, errors: Errors
 ) -> dict[str, Est]:
     """Take off what the grid adds, and attach intervals: the bootstrap's, the systematic floor added in quadrature.
 
@@ -241,7 +254,8 @@ def _estimates(
             continue
         found = float(boot.value[index])
         value = found - float(shift[index])
-        systematic = np.linalg.norm((floor * value, SHARE_LEFT * shift[index], START_LEFT * moved[index]))
+        known_to = (errors.floor * value, SHARE_LEFT * shift[index], START_LEFT * moved[index])
+        systematic = np.linalg.norm((*known_to, errors.zero * boot.offset[index]))
         below, above = (np.hypot(abs(end - found), systematic) for end in (boot.low[index], boot.high[index]))
         result[term.name] = Est(value, value - float(below), value + float(above))
     return result

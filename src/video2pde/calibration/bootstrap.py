@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from functools import partial
 
 import numpy as np
@@ -41,6 +42,8 @@ BATCH, FEW_FRAMES = 5, 8
 """Replicates that read the shared columns together, and frames of them at a time: few enough to stay in the cache.
 
 Fixed, so that a replicate does not depend on the number of workers."""
+OFFSET = 1e-3
+"""Constant that is added to u to see how the coefficients answer."""
 LINEAR = 0.5
 """Relative change of a coefficient up to which a replicate's linear step counts as converged."""
 
@@ -51,7 +54,7 @@ class Bootstrap:
 
     ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their mean less the fit's;
     ``value``, ``low``, ``high``: the fit's estimate less the bias and its 95 % interval, without the systematic floor;
-    ``velocity_std`` (t, 2): the spread of v(t).
+    ``velocity_std`` (t, 2): the spread of v(t); ``offset`` (K,): how the coefficients answer to a constant added to u.
     """
 
     form: str
@@ -65,6 +68,7 @@ class Bootstrap:
     correlation: Array
     velocity_std: Array
     failures: tuple[str, ...]
+    offset: Array = dataclass_field(default_factory=lambda: np.zeros(0))
 
     @property
     def converged(self) -> int:
@@ -82,7 +86,7 @@ def bootstrap_fit(
     frames = len(problem.window.times)
     # what all replicates share is computed over the cores; each replicate then keeps to its own
     alone, together = replace(problem, workers=1), replace(problem, workers=workers)
-    world = replace(_linear_world(together, fit), problem=alone)
+    world = replace(linear_world(together, fit), problem=alone)
     residuals = _residuals(together, fit, world)
     if residuals is None:
         reason = "the fitted law's own rollout could not be completed"
@@ -92,7 +96,7 @@ def bootstrap_fit(
     if settings.bootstrap == "residual":
         size = residual_sizes(residuals, problem.window.weight, length)
         residuals /= size[:, None, None].astype(np.float32)
-        work = partial(_refit_residual_blocks, world, residuals, size, length)
+        work = partial(_refit_blocks, world, residuals, size, length)
     else:
         blocks = _restarted_blocks(alone, fit, length, workers)
         work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
@@ -105,10 +109,19 @@ def bootstrap_fit(
     results = [one for batch in parallel_map(work, batches, workers, report, kind="threads") for one in batch]
     good = [result for result in results if not isinstance(result, str)]
     failures = tuple(result for result in results if isinstance(result, str))
-    return _summarise(problem, fit, settings, length, good, failures)
+    return replace(_summarise(problem, fit, settings, length, good, failures), offset=_answer_to_offset(world))
 
 
-def _residuals(problem: Problem, fit: Fit, world: _World) -> NDArray[np.float32] | None:
+def _answer_to_offset(world: World) -> Array:
+    """Give ∂c/∂ε for u + ε everywhere, (K,); zero where it cannot be found."""
+    everywhere = np.ones((1, *world.start.shape), np.float32)
+    times = len(world.problem.window.times)
+    [answer] = refit(world, everywhere, np.full(times, OFFSET), np.zeros((1, times), np.int64))
+    fitted = world.fit.coefficients
+    return np.zeros_like(fitted) if isinstance(answer, str) else (answer[0] - fitted) / OFFSET
+
+
+def _residuals(problem: Problem, fit: Fit, world: World) -> NDArray[np.float32] | None:
     """Give what the fitted law leaves unexplained in each frame; None where it cannot be rolled out.
 
     The start of the fit carries the noise of its few frames through the whole rollout, where every block would draw
@@ -152,7 +165,7 @@ Draw = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class _World:
+class World:
     """What every replicate starts from: a truth without pixel noise, the fit's Jacobian there, and JᵀJ.
 
     ``columns`` (K + q, t, y, x): ∂û/∂c_j and the answers to the modes of the initial frame; ``truth`` (t, y, x).
@@ -169,12 +182,12 @@ class _World:
     shared: Shared | None = None
 
 
-def _linear_world(problem: Problem, fit: Fit) -> _World:
+def linear_world(problem: Problem, fit: Fit) -> World:
     start = smooth_frame(fit.start)
     if fit.whole:
         shared = share_start(problem, fit.coefficients, fit.drift, start)
         if shared is not None:
-            return _World(problem, fit, start, shared.base, shared.columns, shared.hessian, shared.moved, shared)
+            return World(problem, fit, start, shared.base, shared.columns, shared.hessian, shared.moved, shared)
     modes = fit.modes if len(fit.modes) else None
     table = tabulate(
         problem.window, Model(problem.terms, tuple(fit.coefficients)), start, fit.velocity, problem.velocity_slopes,
@@ -182,29 +195,33 @@ def _linear_world(problem: Problem, fit: Fit) -> _World:
     )  # fmt: skip
     state = State(fit.coefficients, fit.drift, start, None, fit.modes, table.linear)
     hessian, _ = normal_matrix(problem, state)
-    return _World(problem, fit, start, table.base, table.columns, hessian, displacement(problem, state))
+    return World(problem, fit, start, table.base, table.columns, hessian, displacement(problem, state))
 
 
-def _refit_residual_blocks(
-    world: _World, residuals: NDArray[np.float32], size: Array, length: int, seeds: Sequence[tuple[int, int]]
+def _refit_blocks(
+    world: World, residuals: NDArray[np.float32], size: Array, length: int, seeds: Sequence[tuple[int, int]]
 ) -> list[Draw | str]:
-    """Refit to the truth plus resampled residuals: one Gauss–Newton step each, with the fit's Jacobian.
+    """Refit to resampled blocks of residuals, one replicate for each seed."""
+    frames = len(world.problem.window.times)
+    order = np.stack([draw_blocks(frames, length, np.random.default_rng(seed)) for seed in seeds])
+    return refit(world, residuals, size, order)
 
-    ``residuals`` are in units of ``size`` (t,).
 
-    The step is exact to first order in the residuals; noise in the initial frame enters through a rollout of its own.
+def refit(world: World, residuals: NDArray[np.float32], size: Array, order: NDArray[np.int64]) -> list[Draw | str]:
+    """Refit to the truth plus residuals: one Gauss–Newton step each, with the fit's Jacobian.
+
+    Frame t of replicate m is the truth's plus size[t] · residuals[order[m, t]]. The step is exact to first order in the
+    residuals; noise in the initial frame enters through a rollout of its own.
     """
     problem, window, shared = world.problem, world.problem.window, world.shared
-    frames = len(window.times)
-    order = np.stack([draw_blocks(frames, length, np.random.default_rng(seed)) for seed in seeds])
     # the initial frame as the fit estimates it: the true one, plus the mean error of the first frames
     first = problem.start_window
     weights = size[first] / len(size[first])
     noise = np.stack([np.tensordot(weights, residuals[drawn[first]], axes=1) for drawn in order])
     if shared is not None:
         noise = _settle_starts(world, shared, residuals, size, order, noise)
-    products = np.zeros((len(seeds), frames, len(world.columns) + 2))
-    errors = np.zeros((len(seeds), *world.start.shape))
+    products = np.zeros((*order.shape, len(world.columns) + 2))
+    errors = np.zeros((len(order), *world.start.shape))
     for part, values in _replicate_chunks(world, noise):
         project(world.columns, world.truth, values, part, residuals, order, size, window.weight, window.grid, products)
         if shared is not None:
@@ -213,7 +230,7 @@ def _refit_residual_blocks(
     return [_step(world, *each) for each in zip(products, taken_out, strict=True)]
 
 
-def _replicate_chunks(world: _World, noise: Array) -> Iterator[tuple[slice, Array]]:
+def _replicate_chunks(world: World, noise: Array) -> Iterator[tuple[slice, Array]]:
     """Roll the fitted law out from the true initial frame plus each replicate's error in it, (m, y, x)."""
     models = [Model(world.problem.terms, tuple(world.fit.coefficients))] * len(noise)
     velocity = np.broadcast_to(world.fit.velocity, (len(noise), *world.fit.velocity.shape))
@@ -223,7 +240,7 @@ def _replicate_chunks(world: _World, noise: Array) -> Iterator[tuple[slice, Arra
 
 
 def _settle_starts(
-    world: _World, shared: Shared, residuals: NDArray[np.float32], size: Array, order: NDArray[np.int64], noise: Array
+    world: World, shared: Shared, residuals: NDArray[np.float32], size: Array, order: NDArray[np.int64], noise: Array
 ) -> Array:
     """Put each replicate's initial frame right with all of its frames, as the fit did."""
     noise = np.stack([smooth_frame(each) for each in noise])
@@ -234,7 +251,7 @@ def _settle_starts(
     return noise - np.stack([smooth_frame(error * shared.inverse) for error in finite])
 
 
-def _step(world: _World, products: Array, taken_out: Array | float) -> Draw | str:
+def _step(world: World, products: Array, taken_out: Array | float) -> Draw | str:
     """Take the Gauss–Newton step of one replicate from its error's products with the columns, (t, columns + 2)."""
     problem, fit = world.problem, world.fit
     if not np.isfinite(products).all():

@@ -85,9 +85,10 @@ class _Target:
     def _radii(self, frames: Array) -> Array:
         """Give soft equivalent radii, (time, level)."""
         grid, weight = self.problem.window.grid, self.problem.window.weight
-        above = (frames - self.background[:, None, None])[:, None] - self.levels[None, :, None, None]
-        area = np.einsum("tlyx,yx->tl", expit(above / self.settings.softness), weight) * grid.dx * grid.dy
-        return np.asarray(np.sqrt(area / np.pi))
+        above = (frames - self.background[:, None, None]) / self.settings.softness
+        # level by level: all of them at once would be many times the frames
+        areas = [np.einsum("tyx,yx->t", expit(above - level / self.settings.softness), weight) for level in self.levels]
+        return np.asarray(np.sqrt(np.stack(areas, axis=1) * grid.dx * grid.dy / np.pi))
 
     def residuals(self, points: Sequence[Array]) -> list[Array]:
         """Give the residual vector of several sets of coefficients, rolled out side by side."""
