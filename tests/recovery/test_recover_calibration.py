@@ -49,22 +49,28 @@ def settings_with(**overrides: Any) -> Settings:
 
 
 @cache
-def coverage_field(name: str) -> Field:
-    return exact_field(find_preset(name), Grid(80, 80, 200.0, 200.0), np.linspace(0, 34, 200))
+def coverage_field(name: str, cells: int, frames: int) -> Field:
+    return exact_field(find_preset(name), Grid(cells, cells, 200.0, 200.0), np.linspace(0, 34, frames))
 
 
 @pytest.mark.parametrize(
-    ("law", "level", "first"),
-    [("C", 0.005, 0), ("C", 0.01, 0), ("C", 0.02, 0), ("C", 0.01, 100), ("C-alt", 0.01, 100), ("B", 0.01, 100)],
-)
-def test_intervals_cover_and_are_not_needlessly_wide(law: str, level: float, first: int, record_property: Any) -> None:
+    ("law", "level", "first", "size"),
+    [
+        ("C", 0.005, 0, (80, 200)), ("C", 0.01, 0, (80, 200)), ("C", 0.02, 0, (80, 200)), ("C", 0.01, 100, (80, 200)),
+        ("C-alt", 0.01, 100, (80, 200)), ("B", 0.01, 100, (80, 200)), ("Fisher", 0.01, 200, (80, 200)),
+        ("C", 0.02, 100, (100, 300)),
+    ],
+)  # fmt: skip
+def test_intervals_cover_and_are_not_needlessly_wide(
+    law: str, level: float, first: int, size: tuple[int, int], record_property: Any
+) -> None:
     """The coverage table: 95 % intervals over twenty seeds of noise; from 100 on, seeds that nothing was tuned on."""
     truth = find_preset(law).law.coefficients
     values = {name: np.zeros(SEEDS) for name in truth}
     halves = {name: np.zeros(SEEDS) for name in truth}
     held = dict.fromkeys(truth, 0)
     for seed in range(SEEDS):
-        done = calibrated(noisy(coverage_field(law), level, first + seed), LAWS[law], settings_with())
+        done = calibrated(noisy(coverage_field(law, *size), level, first + seed), LAWS[law], settings_with())
         assert done.bootstrap is not None
         assert done.bootstrap.converged == 50
         assert done.same_place

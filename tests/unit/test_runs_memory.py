@@ -18,7 +18,8 @@ SETTINGS = load_settings(overrides=["run.workers=2"])
 
 def test_a_paper_size_film_fits_and_a_huge_one_does_not() -> None:
     paper = estimate_memory(1009, (200, 200), SETTINGS, (1080, 1920))
-    assert 4 * 1009 * 200 * 200 * 2 < paper < 3e9
+    # the benchmark compares it with the peak, which is near 2.6 GB
+    assert 2.6e9 < paper < 3.6e9
     check_memory(1009, (200, 200), SETTINGS, available=8_000_000_000)
     with pytest.raises(InputError, match=r"^100000 frames on a grid of 1000×1000 need about \d+\.\d GB .*--grid"):
         check_memory(100_000, (1000, 1000), SETTINGS, available=8_000_000_000)

@@ -26,9 +26,12 @@ Frames = NDArray[np.float32]
 
 GROWS = 2.0
 """Factor by which an error of the initial frame must grow somewhere for the law to be fitted in this way."""
-PASSES = 5
+PASSES = 12
 """Most steps; each puts both the coefficients and the initial frame right."""
-SETTLED = 1e-3
+MOMENTUM = 0.5
+"""Share of the last change of the initial frame that is made again: errors that diffusion has blurred are found again
+only little by little."""
+SETTLED = 5e-4
 """Relative change of the coefficients below which there is nothing left to put right."""
 LITTLE = 1e-3
 """Share of the largest power below which a pixel says too little about its own beginning to be changed."""
@@ -165,13 +168,16 @@ def refit_growing(problem: Problem, fit: Fit) -> Fit | None:
     shared = share_start(problem, coefficients, drift, start, base)
     terms, path, best = len(problem.terms), [*fit.path], None
     rollouts = fit.rollouts + terms + 5
+    pace = [np.zeros_like(start), np.zeros_like(base)]
     for _ in range(PASSES):
         if shared is None:
             break
         cost, step = shared.cost, solve_step(shared.hessian, shared.slope)
-        start, base = (
-            old + smooth_frame(change) for old, change in zip((start, base), shared.start_errors(step), strict=True)
-        )
+        pace = [
+            smooth_frame(change) + MOMENTUM * last
+            for change, last in zip(shared.start_errors(step), pace, strict=True)
+        ]
+        start, base = start + pace[0], base + pace[1]
         coefficients, drift = coefficients + step[:terms], drift + step[terms:].reshape(2, -1).T
         shared = share_start(problem, coefficients, drift, start, base)
         rollouts += terms + 3

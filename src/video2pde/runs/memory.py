@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from video2pde.calibration.bootstrap import BATCH, FEW_FRAMES
 from video2pde.errors import InputError
 from video2pde.parallel import count_workers
 from video2pde.recording.arrays import is_saved_field
@@ -17,10 +18,15 @@ from video2pde.settings import Settings
 
 LIMIT = 0.8
 """Share of the available memory that a run may plan to use."""
-PROGRAM = 700e6
-"""Bytes of the program itself: the interpreter, compiled code, XLA."""
+PROGRAM, NETWORK = 800e6, 700e6
+"""Bytes of the program itself, with compiled code, by the end of a run; and what XLA adds for the inverse PINN."""
+KEPT = 3.0
+"""Fields that are still held when the late stages begin: the recording, and what earlier stages found and gave back
+only to the allocator. This and the factors below were measured on films of 405 and 1009 frames."""
 WEAK_COLUMNS = 12
 """Filtered densities that the weak system keeps for the libraries of the catalogue; a user's terms come on top."""
+TERMS = 3
+"""Terms of the largest law that is calibrated as a rule; each has a column, and a mode of the initial frame another."""
 CAMERA_COPIES = 24
 """Bytes per camera pixel while one frame is reduced: the picture, its crop, logarithms and samples."""
 CGROUP = Path("/sys/fs/cgroup")
@@ -37,19 +43,23 @@ def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, pict
     train, validation = settings.split.train, settings.split.validation
     reach = 2 * settings.weak.support * settings.weak.sigma_space
     kept = max(1 - reach, 0.25) ** 2  # share of the picture that can hold a centre
-    workers = count_workers(settings.run.workers)
+    cells = float(grid[0] * grid[1])
+    # replicates that a worker rolls out side by side, a few frames at a time, with temporary copies
+    replicates = 3 * 8.0 * BATCH * FEW_FRAMES * cells * count_workers(settings.run.workers)
     stages = {
         # the field, and one more while it is written and smoothed
         "recording": 2 * field + CAMERA_COPIES * picture[0] * picture[1],
         "discovery": field * (1 + train * kept * (WEAK_COLUMNS + len(settings.terms))),
-        # four rollouts and four sets of one-step predictions at a time
-        "validation": field * (1 + 8 * validation),
-        # point values, the fitted rollout, and each worker's resampled window with two temporary copies
-        "calibration": field * (1 + train * (2 + 3 * workers)),
+        # four rollouts and four sets of one-step predictions at a time, in double precision, and their scores
+        "validation": field * (KEPT + 1 + 16 * validation),
+        # point values, the fitted rollout, two sets of residuals, columns
+        "calibration": field * (KEPT + train * (4 + 2 * TERMS)) + replicates,
+        # frames of several rollouts at the times of the front, with residuals and their Jacobian
+        "front": field * KEPT + 8.0 * settings.front.times * cells * (8 + 6 * TERMS),
         # the report's film of the recording beside the prediction of the whole
-        "report": field * 3,
+        "report": field * (KEPT + 4),
     }
-    return round(PROGRAM + max(stages.values()))
+    return round(PROGRAM + NETWORK * settings.refinement.enabled + max(stages.values()))
 
 
 def available_memory() -> int:
