@@ -28,7 +28,8 @@ $ make recovery
 or, this page alone, `python tools/scoreboard.py`. video2pde {version}, Python {python}, {date}, {count} films.
 Films of 540 × 540 pixels, 205 frames, a grid of 100 × 100 and the default settings (without inverse PINN and
 front-aware recalibration, which the choice does not use), unless said otherwise. Noise is that of each camera pixel, as
-a share of full scale; quality is H.264's (0 lossless, 18 good, 28 visibly compressed). An error is that of the worst coefficient.
+a share of full scale; quality is H.264's (0 lossless, 18 good, 28 visibly compressed). An error is that of the worst
+coefficient.
 """
 
 

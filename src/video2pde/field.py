@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, IO, Literal
 
@@ -30,6 +31,8 @@ CORE_SHARE = 0.3
 """... unless less than this share of it would be left."""
 CHANGE = 0.02
 """Least range of u over the film that makes a cell one that changes."""
+LEVEL = 0.004
+"""A level of 8 bits: what u must rise from cell to cell for a slope."""
 
 
 @dataclass(frozen=True)
@@ -311,19 +314,17 @@ def held_back(values: NDArray[np.float32]) -> float:
     """Give the share of repeats among the cells that change: values (t, y, x) equal to those of the frame before.
 
     An encoder leaves a change out until it is worth its bits. Camera noise drowns that; on a film without noise the
-    picture lags behind, the more so the slower it changes.
+    picture lags behind, the more so the slower it changes. Only cells on a slope are counted: in them, pixels of 8 bits
+    round to different levels, so that without an encoder every change shows, while a flat background repeats by itself.
     """
     some = values[:: max(1, len(values) // 20)]
     changing = np.ptp(some, axis=0) > CHANGE
-    if len(values) < 2 or not changing.any():
-        return 0.0
-    before = values[0][changing]
-    repeats = 0
-    for frame in values[1:]:
-        after = frame[changing]
-        repeats += int(np.count_nonzero(after == before))
-        before = after
-    return repeats / (len(before) * (len(values) - 1))
+    repeats = counted = 0
+    for before, after in pairwise(values):
+        sloped = changing & (np.hypot(*np.gradient(after)) > LEVEL)
+        repeats += int(np.count_nonzero(sloped & (after == before)))
+        counted += int(np.count_nonzero(sloped))
+    return repeats / max(counted, 1)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from known_fields import known_field
 
 from video2pde.calibration import _estimates, calibrate, Errors
-from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, draw_blocks, politis_white
+from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, draw_blocks, linear_world, politis_white, refit
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
 from video2pde.calibration.systematic import discretisation_bias
 from video2pde.recording.synth import noisy
@@ -176,3 +176,39 @@ def test_a_constant_added_to_the_picture_moves_terms_without_gradients(posed: Po
     seen = (fit_rollout(shifted, again, OPTIONS).coefficients - fit.coefficients) / 2e-3
     assert offset == pytest.approx(seen, rel=0.15)
     assert abs(offset[0] / guess[0]) > 5
+
+
+def test_what_lies_outside_a_mask_rises_with_a_constant(posed: Posed) -> None:
+    """A round core: pixels around it follow the recording, and must not stand as a step beside what was raised."""
+    problem, guess, _ = posed
+    y, x = np.indices(problem.window.grid.shape)
+    outside = np.hypot(y - 32, x - 32) > 26
+    masked = replace(problem, window=replace(problem.window, outside=outside, weight=(~outside).astype(float)))
+    fit = fit_rollout(masked, guess, OPTIONS)
+    boot = bootstrap_fit(masked, fit, OPTIONS.model_copy(update={"replicates": 2}))
+    assert np.abs(boot.offset / truth_of("C", problem)).max() < 0.2
+
+
+def test_nelder_mead_leaves_a_spline_of_the_drift_alone() -> None:
+    problem, guess = pose(known_field("A", 32, 60), "A")
+    options = OPTIONS.model_copy(update={"optimizer": "nelder-mead", "replicates": 4, "max_iterations": 60})
+    done = calibrate("A", problem, {"weak": guess}, SETTINGS.model_copy(update={"calibration": options}))
+    assert done.bootstrap is not None
+    assert done.bootstrap.converged == 4
+
+
+def test_jacobian_and_slope_leave_the_same_frames_out(posed: Posed) -> None:
+    """The replicates' step solves JᵀJ x = −Jᵀr: a residual that is a column must be answered by that column's step."""
+    problem, _, fit = posed
+    world = linear_world(problem, fit)
+    step = 1e-4 * np.abs(fit.coefficients)
+    residuals = world.columns[: len(step)] * step[:, None, None, None].astype(np.float32)
+    times = len(problem.window.times)
+    # a change of the law shows in no frame that makes the start
+    residuals[:, problem.start_window] = 0.0
+    order = np.arange(len(step) * times).reshape(len(step), times)
+    whole = residuals.reshape(-1, *residuals.shape[2:])
+    for index, draw in enumerate(refit(world, whole, np.ones(times), order)):
+        assert not isinstance(draw, str)
+        change = draw[0] - fit.coefficients
+        assert change[index] == pytest.approx(step[index], rel=0.05)

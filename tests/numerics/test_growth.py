@@ -14,7 +14,15 @@ from scipy.ndimage import gaussian_filter
 from video2pde.calibration import calibrate
 from video2pde.calibration.bootstrap import bootstrap_fit
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
-from video2pde.calibration.growth import counted_frames, GROWS, largest_gain, refit_growing, share_start, solve_step
+from video2pde.calibration.growth import (
+    counted_frames,
+    GROWS,
+    largest_gain,
+    refit_growing,
+    refit_with_start,
+    share_start,
+    solve_step,
+)
 from video2pde.calibration.systematic import discretisation_bias
 from video2pde.recording.synth import noisy
 
@@ -118,3 +126,30 @@ def test_replicates_do_not_depend_on_the_workers() -> None:
     one, two = (bootstrap_fit(problem, fit, few, workers) for workers in (1, 2))
     np.testing.assert_array_equal(one.draws, two.draws)
     assert one.converged == 10
+
+
+def test_clipping_is_not_taken_for_growth() -> None:
+    """A start that dips below zero is not clipped, its neighbour is: their difference would pass for a gain."""
+    problem, guess = known_problem("A")
+    fit = fit_rollout(problem, guess, OPTIONS)
+    dipped = replace(fit, start=fit.start - fit.start.min() - 5e-6)
+    assert largest_gain(problem, dipped) == pytest.approx(1.0, abs=0.01)
+
+
+def test_what_drifts_out_of_the_picture_is_not_counted_again(growing: tuple[Problem, Fit]) -> None:
+    problem, fit = growing
+    across = problem.window.grid.width / 3 / np.ptp(problem.window.times)
+    drifting = replace(problem, velocity=problem.velocity + np.array([across, 0.0]))
+    shared = share_start(drifting, fit.coefficients, np.zeros_like(fit.drift), fit.start)
+    assert shared is not None
+    scale = np.sqrt(np.diag(shared.hessian))
+    assert np.linalg.eigvalsh(shared.hessian / np.outer(scale, scale)).min() > 0
+
+
+def test_a_coefficient_that_must_stay_positive_does(growing: tuple[Problem, Fit]) -> None:
+    problem, fit = growing
+    positive = replace(problem, log_terms=(2,))
+    noise = np.random.default_rng(2).normal(0, 0.2, problem.window.values.shape).astype(np.float32)
+    noisy_window = replace(problem.window, values=problem.window.values + noise)
+    found = refit_with_start(replace(positive, window=noisy_window), fit)
+    assert found is None or found.coefficients[2] > 0

@@ -7,7 +7,7 @@ same place. A block bootstrap gives the intervals, to which a stated systematic 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ START_LEFT = 0.5
 known now."""
 FILM_FLOOR = 0.003
 """The same for a film of 8 bits, whose rounding and compression are no noise that averages out; measured on films."""
-HELD_BACK = 0.04
+HELD_BACK = 0.08
 """What is added to it for a film whose encoder holds every change back (see ``field.held_back``), in proportion."""
 ZERO_LEVEL = 0.0003
 """What is not known of u = 0 on a film of 8 bits: a thirteenth of a level. Terms without gradients depend on it."""
@@ -231,7 +231,9 @@ def calibrate(
             moved, best = grown.coefficients - best.coefficients, grown
         shift = discretisation_bias(problem, best)
     if options.replicates > 0 and best.converged:
-        boot = bootstrap_fit(problem, best, options, problem.workers, progress)
+        # Nelder–Mead leaves a spline of the drift alone, and so do its replicates
+        posed = replace(problem, drift="fixed") if problem.drift == "spline" and not len(best.drift) else problem
+        boot = bootstrap_fit(posed, best, options, posed.workers, progress)
     return Calibration(
         library, problem.terms, _estimates(problem, best, boot, shift, moved, errors),
         _drift_scale(problem, best, boot), best, attempts, bool(max(apart) < SAME_PLACE), boot, errors.floor,

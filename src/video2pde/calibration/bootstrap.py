@@ -26,10 +26,11 @@ from video2pde.calibration.fit import (
     normal_matrix,
     Problem,
     relative_size,
+    slopes_at,
     State,
     velocity_at,
 )
-from video2pde.calibration.growth import pull_errors, share_start, Shared, solve_step
+from video2pde.calibration.growth import pull_errors, share_start, Shared, solve_step, unclipped
 from video2pde.calibration.linearise import predict_chunks, project, tabulate, Window
 from video2pde.calibration.start import smooth_frame
 from video2pde.parallel import parallel_map
@@ -84,6 +85,8 @@ def bootstrap_fit(
 ) -> Bootstrap:
     """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
     frames = len(problem.window.times)
+    if fit.whole:
+        problem = unclipped(problem)
     # what all replicates share is computed over the cores; each replicate then keeps to its own
     alone, together = replace(problem, workers=1), replace(problem, workers=workers)
     world = replace(linear_world(together, fit), problem=alone)
@@ -114,9 +117,12 @@ def bootstrap_fit(
 
 def _answer_to_offset(world: World) -> Array:
     """Give ∂c/∂ε for u + ε everywhere, (K,); zero where it cannot be found."""
+    window = world.problem.window
     everywhere = np.ones((1, *world.start.shape), np.float32)
-    times = len(world.problem.window.times)
-    [answer] = refit(world, everywhere, np.full(times, OFFSET), np.zeros((1, times), np.int64))
+    times = len(window.times)
+    # what lies outside a mask, and is followed there, rises with the rest
+    raised = replace(world.problem, window=replace(window, values=window.values + np.float32(OFFSET)))
+    [answer] = refit(replace(world, problem=raised), everywhere, np.full(times, OFFSET), np.zeros((1, times), np.int64))
     fitted = world.fit.coefficients
     return np.zeros_like(fitted) if isinstance(answer, str) else (answer[0] - fitted) / OFFSET
 
@@ -190,9 +196,10 @@ def linear_world(problem: Problem, fit: Fit) -> World:
             return World(problem, fit, start, shared.base, shared.columns, shared.hessian, shared.moved, shared)
     modes = fit.modes if len(fit.modes) else None
     table = tabulate(
-        problem.window, Model(problem.terms, tuple(fit.coefficients)), start, fit.velocity, problem.velocity_slopes,
-        problem.rollout, problem.scales, modes, problem.workers,
+        problem.window, Model(problem.terms, tuple(fit.coefficients)), start, fit.velocity,
+        slopes_at(problem, fit.drift), problem.rollout, problem.scales, modes, problem.workers,
     )  # fmt: skip
+    table.linear.grams[problem.base_window] = 0.0
     state = State(fit.coefficients, fit.drift, start, None, fit.modes, table.linear)
     hessian, _ = normal_matrix(problem, state)
     return World(problem, fit, start, table.base, table.columns, hessian, displacement(problem, state))

@@ -119,6 +119,11 @@ def velocity_at(problem: Problem, coefficients: Array, drift: Array) -> Array:
     return np.asarray(given + problem.basis.T @ drift) if len(drift) else np.asarray(given)
 
 
+def slopes_at(problem: Problem, drift: Array) -> Array:
+    """Give ∂v/∂c_j, (K, t, 2), for drift parameters."""
+    return problem.velocity_slopes * (1 + drift[0] if problem.drift == "scale" else 1.0)
+
+
 def evaluate(
     problem: Problem,
     coefficients: Array,
@@ -132,9 +137,8 @@ def evaluate(
     ``base`` (y, x): the initial frame of the Jacobian, where it is not ``start``.
     """
     model = Model(problem.terms, tuple(coefficients))
-    slopes = problem.velocity_slopes * (1 + drift[0] if problem.drift == "scale" else 1.0)
     linear = linearise(
-        problem.window, model, start, velocity_at(problem, coefficients, drift), slopes,
+        problem.window, model, start, velocity_at(problem, coefficients, drift), slopes_at(problem, drift),
         problem.rollout, problem.scales, modes, problem.workers, base,
     )  # fmt: skip
     if base is not None:

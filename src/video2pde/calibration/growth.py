@@ -16,7 +16,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from video2pde.calibration.fit import displacement, Fit, normal_matrix, Problem, relative_size, State, velocity_at
+from video2pde.calibration.fit import (
+    displacement,
+    Fit,
+    normal_matrix,
+    Problem,
+    relative_size,
+    slopes_at,
+    State,
+    velocity_at,
+)
 from video2pde.calibration.linearise import predict_chunks, RELATIVE_STEP, tabulate
 from video2pde.calibration.start import smooth_frame
 from video2pde.rollout.model import Model
@@ -89,13 +98,13 @@ def share_start(
     problem: Problem, coefficients: Array, drift: Array, start: Array, base: Array | None = None
 ) -> Shared | None:
     """Look at a point of the fit with its initial frame free; None where the rollout fails."""
+    problem = unclipped(problem)
     window = problem.window
-    slopes = problem.velocity_slopes * (1 + drift[0] if problem.drift == "scale" else 1.0)
     velocity = velocity_at(problem, coefficients, drift)
     uniform = np.ones((1, *start.shape))
     table = tabulate(
-        window, Model(problem.terms, tuple(coefficients)), start, velocity, slopes, problem.rollout, problem.scales,
-        uniform, problem.workers, base,
+        window, Model(problem.terms, tuple(coefficients)), start, velocity, slopes_at(problem, drift),
+        problem.rollout, problem.scales, uniform, problem.workers, base,
     )  # fmt: skip
     if not all(np.isfinite(part[-1]).all() for part in (table.rollout, table.base, *table.columns)):
         return None
@@ -146,24 +155,38 @@ def solve_step(hessian: Array, slope: Array) -> Array:
     )
 
 
+def unclipped(problem: Problem) -> Problem:
+    """Let rollouts leave [0, 1]: of two neighbours one would be clipped and the other not."""
+    return replace(problem, rollout=problem.rollout.model_copy(update={"clip": "off"}))
+
+
 def largest_gain(problem: Problem, fit: Fit) -> float:
     """Give the factor by which the fitted law multiplies a small change of the initial frame, where it does most."""
-    window = problem.window
+    problem = unclipped(problem)
     start = smooth_frame(fit.start)
     models = [Model(problem.terms, tuple(fit.coefficients))] * 2
-    velocity = np.stack([fit.velocity] * 2)
-    starts = np.stack([start, start + RELATIVE_STEP])
-    last = starts
-    for _, values in predict_chunks(window, models, starts, velocity, problem.rollout, problem.workers):
-        last = values[:, -1]
-    gain = (last[1] - last[0])[window.weight > 0] / RELATIVE_STEP
-    return float(gain.max()) if np.isfinite(gain).all() else 0.0
+    velocity, starts = np.stack([fit.velocity] * 2), np.stack([start, start + RELATIVE_STEP])
+    inside = problem.window.weight > 0
+    largest = 0.0
+    for _, values in predict_chunks(problem.window, models, starts, velocity, problem.rollout, problem.workers):
+        gain = (values[1] - values[0])[:, inside] / RELATIVE_STEP
+        if not np.isfinite(gain).all():
+            return 0.0
+        largest = max(largest, float(gain.max()))
+    return largest
 
 
 def refit_growing(problem: Problem, fit: Fit) -> Fit | None:
     """Fit a law that grows once more, together with its initial frame; None where it does not grow or gains nothing."""
     if largest_gain(problem, fit) < GROWS:
         return None
+    best = refit_with_start(problem, fit)
+    return best if best is not None and best.mse <= fit.mse else None
+
+
+def refit_with_start(problem: Problem, fit: Fit) -> Fit | None:
+    """Fit coefficients, drift and initial frame together, from a fit on; None where no step could be made."""
+    problem = unclipped(problem)
     coefficients, drift, start, base = fit.coefficients, fit.drift, smooth_frame(fit.start), fit.base
     shared = share_start(problem, coefficients, drift, start, base)
     terms, path, best = len(problem.terms), [*fit.path], None
@@ -174,11 +197,12 @@ def refit_growing(problem: Problem, fit: Fit) -> Fit | None:
             break
         cost, step = shared.cost, solve_step(shared.hessian, shared.slope)
         pace = [
-            smooth_frame(change) + MOMENTUM * last
-            for change, last in zip(shared.start_errors(step), pace, strict=True)
+            smooth_frame(change) + MOMENTUM * last for change, last in zip(shared.start_errors(step), pace, strict=True)
         ]
         start, base = start + pace[0], base + pace[1]
         coefficients, drift = coefficients + step[:terms], drift + step[terms:].reshape(2, -1).T
+        if any(coefficients[index] * fit.coefficients[index] <= 0 for index in problem.log_terms):
+            break  # what must stay positive would not
         shared = share_start(problem, coefficients, drift, start, base)
         rollouts += terms + 3
         if shared is None or shared.cost > cost:
@@ -199,8 +223,10 @@ _jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
 
 @_jit
 def _gather(field, across, down, j, i):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Read between the pixels, linearly, (across, down) pixels away from (j, i)."""
+    """Read between the pixels, linearly, (across, down) pixels away from (j, i); nothing beyond the picture."""
     ny, nx = field.shape
+    if not (-0.5 <= j + down <= ny - 0.5 and -0.5 <= i + across <= nx - 0.5):
+        return 0.0  # what the drift has carried out says nothing; the edge must not be counted again and again
     y = min(max(j + down, 0.0), ny - 1.0)
     x = min(max(i + across, 0.0), nx - 1.0)
     j0, i0 = min(int(y), ny - 2), min(int(x), nx - 2)

@@ -22,7 +22,7 @@ from video2pde.calibration.fit import (
     Problem,
     start_modes,
 )
-from video2pde.calibration.growth import refit_growing
+from video2pde.calibration.growth import refit_with_start
 from video2pde.calibration.linearise import deconvolve_cells, Window
 from video2pde.calibration.start import smooth_frame
 from video2pde.field import Grid
@@ -72,9 +72,9 @@ def discretisation_bias(problem: Problem, fit: Fit) -> Array:
     if rough.linear.failed:
         return nothing
     start, base = correct_start(known, rough)
-    if fit.whole:
-        again = refit_growing(known, replace(fit, start=start, base=base))
-        return nothing if again is None else again.coefficients - fit.coefficients
+    again = refit_with_start(known, replace(fit, start=start, base=base)) if fit.whole else None
+    if again is not None:
+        return again.coefficients - fit.coefficients
     state = evaluate(known, fit.coefficients, fit.drift, start, start_modes(known, base), base)
     if state.linear.failed:
         return nothing
