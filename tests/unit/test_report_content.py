@@ -239,6 +239,21 @@ def test_no_law_is_said_plainly(nothing: Path) -> None:
     assert len(render_page(page)) > 10_000
 
 
+def test_a_law_whose_first_frame_was_fitted_along_says_so(law: Artefacts) -> None:
+    assert law.selection is not None
+    name = law.selection.chosen
+    grown = replace(law.calibrations[name], fit=replace(law.calibrations[name].fit, whole=True))
+    sections = {
+        whole: next(s for s in compose_page(Story(run)).sections if s.id == "calibration")
+        for whole, run in (
+            (False, law),
+            (True, replace(law, stages={**law.stages, "calibration": {**law.calibrations, name: grown}})),
+        )
+    }
+    assert "fitted along" in str(sections[True].sentence)
+    assert "fitted along" not in str(sections[False].sentence)
+
+
 @pytest.mark.parametrize("last", ["recording", "drift", "discovery", "validation", "calibration", "selection"])
 def test_an_unfinished_run_shows_what_is_there(law: Artefacts, last: str) -> None:
     names = list(law.stages)

@@ -177,7 +177,8 @@ def _calibration_sentence(story: Story, chosen: Calibration) -> str:
     if boot is not None:
         blocks = count(boot.block_length, "frame")
         spread = f"{boot.converged} of {boot.requested} bootstrap replicates in blocks of {blocks} converged"
-    return f"Fitted to the whole training window, {chosen.library} has {values}; {starts}, and {spread}."
+    grown = " This law amplifies its first frame, which was therefore fitted along." if chosen.fit.whole else ""
+    return f"Fitted to the whole training window, {chosen.library} has {values}; {starts}, and {spread}.{grown}"
 
 
 def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
