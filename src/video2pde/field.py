@@ -31,6 +31,8 @@ CORE_SHARE = 0.3
 """... unless less than this share of it would be left."""
 CHANGE = 0.02
 """Least range of u over the film that makes a cell one that changes."""
+STEPS = 120
+"""Steps into which a film is divided to see what an encoder holds back."""
 LEVEL = 0.004
 """A level of 8 bits: what u must rise from cell to cell for a slope."""
 
@@ -316,7 +318,9 @@ def held_back(values: NDArray[np.float32]) -> float:
     An encoder leaves a change out until it is worth its bits. Camera noise drowns that; on a film without noise the
     picture lags behind, the more so the slower it changes. Only cells on a slope are counted: in them, pixels of 8 bits
     round to different levels, so that without an encoder every change shows, while a flat background repeats by itself.
+    Frames a given share of the film apart are compared, whatever its frame rate: more frames a second hold no more.
     """
+    values = values[:: max(1, round(len(values) / STEPS))]
     some = values[:: max(1, len(values) // 20)]
     changing = np.ptp(some, axis=0) > CHANGE
     repeats = counted = 0

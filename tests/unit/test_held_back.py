@@ -24,6 +24,13 @@ def test_only_changing_cells_count(step: int, share: float) -> None:
     assert held_back(ramp(step=step)) == pytest.approx(share, abs=0.03)
 
 
+def test_more_frames_a_second_hold_no_more_back() -> None:
+    """The same film at 120 and at 480 frames: renewed every 2 and every 8 frames, it is as late."""
+    slow, fast = held_back(ramp(120, 2)), held_back(ramp(480, 8))
+    assert slow == pytest.approx(0.5, abs=0.03)
+    assert fast == pytest.approx(slow, abs=0.03)
+
+
 def test_noise_leaves_nothing_repeated_and_a_still_picture_has_nothing_to_hold_back() -> None:
     noise = np.random.default_rng(0).normal(0, 1e-3, (41, 8, 8)).astype(np.float32)
     assert held_back(ramp(step=4) + noise) == 0.0
