@@ -33,6 +33,8 @@ CHANGE = 0.02
 """Least range of u over the film that makes a cell one that changes."""
 STEPS = 120
 """Steps into which a film is divided to see what an encoder holds back."""
+LATE = 0.1
+"""Share of changes held back from which an encoder is taken to be late; without one, slow films reach nearly this."""
 LEVEL = 0.004
 """A level of 8 bits: what u must rise from cell to cell for a slope."""
 
@@ -134,6 +136,7 @@ class Field:
     grid : positions of the samples.
     mask : bool, shape (y, x), optional. True where the law is to hold; None: everywhere.
     recorded_times : the container's frame times before any resampling in time, seconds.
+    between : bool, shape (t,), optional. True for frames that an encoder made from those before and after them.
     """
 
     values: NDArray[np.float32]
@@ -142,6 +145,7 @@ class Field:
     mask: NDArray[np.bool_] | None = None
     recorded_times: NDArray[np.float64] | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    between: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         # views, so that the caller's own arrays stay writeable
@@ -151,6 +155,8 @@ class Field:
             raise InputError(f"a field needs values of shape (t, {self.grid.ny}, {self.grid.nx}), not {values.shape}")
         if times.shape != values.shape[:1]:
             raise InputError(f"{len(times)} times for {len(values)} frames")
+        if self.between is not None and self.between.shape != times.shape:
+            raise InputError(f"{len(self.between)} marks of frames between for {len(values)} frames")
         if len(times) > 1:
             steps = np.diff(times)
             if steps.min() <= 0:
@@ -204,7 +210,10 @@ class Field:
     def frames(self, window: slice) -> Field:
         """Take a run of frames; times keep their origin, so that windows stay comparable."""
         recorded = None if self.recorded_times is None else self.recorded_times[window]
-        return replace(self, values=self.values[window], times=self.times[window], recorded_times=recorded)
+        between = None if self.between is None else self.between[window]
+        return replace(
+            self, values=self.values[window], times=self.times[window], recorded_times=recorded, between=between
+        )
 
     def __repr__(self) -> str:
         seconds = f"{self.duration:.4g} s" if len(self) > 1 else "one frame"
@@ -244,6 +253,8 @@ class Field:
             arrays["mask"] = self.mask
         if self.recorded_times is not None:
             arrays["recorded_times"] = self.recorded_times
+        if self.between is not None:
+            arrays["between"] = self.between
         target = Path(path)
         with atomic_write(target) as file:
             np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
@@ -266,6 +277,7 @@ class Field:
                     stored.get("mask"),
                     stored.get("recorded_times"),
                     Provenance(**origin),
+                    stored.get("between"),
                 )
         except InputError:
             raise

@@ -63,7 +63,8 @@ class RecordingSettings(Section):
         "cells", description="cells: Δx = L/n; nodes: the paper's L/(n − 1), 1/n too large"
     )
     unclip: bool = Field(
-        True, description="take away the offset of an empty background where the camera clipped its noise"
+        True,
+        description="undo what the camera does to an empty background: noise that it clips, edges that it rounds away",
     )
     start: Annotated[int, Field(ge=0)] = Field(0, description="first frame used, counted from 0")
     stop: Annotated[int, Field(ge=1)] | None = Field(None, description="first frame no longer used")
@@ -221,6 +222,9 @@ class CalibrationSettings(Section):
     drift_knots: Annotated[int, Field(ge=2)] = Field(6, description="knots of the drift's correction spline")
     max_points: Count | None = Field(None, description="space-time points in the objective at most; none: all")
     positive: tuple[str, ...] = Field((), description="terms whose coefficient is fitted in log-space")
+    undo_coding: bool = Field(
+        True, description="put right what an encoder holds back: frames between others, and its lag"
+    )
     replicates: Annotated[int, Field(ge=0)] = Field(50, description="bootstrap replicates B")
     bootstrap: Literal["residual", "restart"] = Field("residual", description="form of the block bootstrap")
     block_length: Count | Literal["sqrt", "automatic"] = Field("sqrt", description="frames in a block")
@@ -304,7 +308,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "residual_weight": 1e-3, "scaled_loss": False, "coefficients": "trained",
             "frame": "fixed", "average": False, "cell_average": False, "concentration": 0.0, "output": "unit",
         },
-        "calibration": {"optimizer": "nelder-mead", "drift": "fixed", "max_points": 100_000},
+        "calibration": {"optimizer": "nelder-mead", "drift": "fixed", "max_points": 100_000, "undo_coding": False},
     },
     "quick": {
         "weak": {"test_functions": 1000},

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.recording.base import describe_depth, Header, Picture, require_finite, require_real, to_grey
+from video2pde.recording.base import describe_depth, Frame, Header, require_finite, require_real, to_grey
 
 FRAME_KEYS = ("frames", "values", "u", "data", "arr_0")
 TIME_KEYS = ("times", "time", "t")
@@ -71,13 +71,13 @@ class ArrayFile:
             limit=limit,
         )
 
-    def frames(self) -> Iterator[tuple[float, Picture]]:
+    def frames(self) -> Iterator[Frame]:
         values, times = self._content
         for index in range(self.header.frames or 0):
             picture = np.asarray(values[index])
             require_finite(self.path, index, picture)
             time = np.nan if times is None else float(times[index] - times[0])
-            yield time, to_grey(picture) if picture.ndim == 3 else picture
+            yield Frame(time, to_grey(picture) if picture.ndim == 3 else picture)
 
 
 def is_saved_field(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,17 @@ class Header:
     notes: tuple[str, ...] = ()
 
 
+class Frame(NamedTuple):
+    """One picture with its time, s; NaN where the recording has none.
+
+    ``between``: an encoder made it from frames before and after it.
+    """
+
+    time: float
+    picture: Picture
+    between: bool = False
+
+
 class Recording(Protocol):
     """Give the frames of a file or folder in order, one at a time."""
 
@@ -58,9 +69,7 @@ class Recording(Protocol):
     @property
     def header(self) -> Header: ...
 
-    def frames(self) -> Iterator[tuple[float, Picture]]:
-        """Yield (time in s, picture); the time is NaN where the recording has none."""
-        ...
+    def frames(self) -> Iterator[Frame]: ...
 
 
 class DamagedError(InputError):

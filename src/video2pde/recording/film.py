@@ -13,11 +13,11 @@ import av
 import numpy as np
 from av.container import InputContainer
 from av.error import FFmpegError
-from av.video.frame import VideoFrame
+from av.video.frame import PictureType, VideoFrame
 from av.video.stream import VideoStream
 
 from video2pde.errors import InputError
-from video2pde.recording.base import DamagedError, Header, Picture, to_grey
+from video2pde.recording.base import DamagedError, Frame, Header, Picture, to_grey
 
 FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 # Only containers of moving pictures, only local files: a text file must not make the decoder open others.
@@ -119,7 +119,7 @@ class Film:
                 notes=tuple(notes),
             )
 
-    def frames(self) -> Iterator[tuple[float, Picture]]:
+    def frames(self) -> Iterator[Frame]:
         header = self.header
         with self._open() as container:
             stream = self._video_stream(container)
@@ -143,7 +143,7 @@ class Film:
                         )
                     last = math.nan if frame.pts is None or first_pts is None else (frame.pts - first_pts) * tick
                     shown = (frame.duration or 0) * tick
-                    yield last, picture
+                    yield Frame(last, picture, frame.pict_type == PictureType.B)
                     count += 1
             except FFmpegError as error:
                 raise DamagedError(self.path, count, header.frames, _reason(error)) from None

@@ -110,7 +110,7 @@ class _Look:
         settings, header = self._settings, self._recording.header
         last: tuple[float, Picture] | None = None
         try:
-            for index, (recorded, picture) in enumerate(self._recording.frames()):
+            for index, (recorded, picture, _) in enumerate(self._recording.frames()):
                 if progress is not None:
                     progress(index + 1, header.frames)
                 if index >= settings.start and (index - settings.start) % settings.every == 0:

@@ -15,6 +15,7 @@ from video2pde.errors import InputError
 from video2pde.recording.base import (
     DamagedError,
     describe_depth,
+    Frame,
     Header,
     Picture,
     require_finite,
@@ -51,7 +52,7 @@ class Gif:
                 notes=note,
             )
 
-    def frames(self) -> Iterator[tuple[float, Picture]]:
+    def frames(self) -> Iterator[Frame]:
         time, index = 0.0, 0
         declared = self.header.frames
         with self._open() as picture:
@@ -63,7 +64,7 @@ class Gif:
                     break
                 except DECODE_ERRORS as error:
                     raise DamagedError(self.path, index, None, str(error)) from None
-                yield time, values
+                yield Frame(time, values)
                 time += picture.info.get("duration", 0) / 1000 or GIF_DEFAULT_DELAY
                 index += 1
         if index == 0:
@@ -119,7 +120,7 @@ class PictureFolder:
             limit=limit,
         )
 
-    def frames(self) -> Iterator[tuple[float, Picture]]:
+    def frames(self) -> Iterator[Frame]:
         kind: np.dtype[np.generic] | None = None
         for index, file in enumerate(self.files):
             try:
@@ -135,7 +136,7 @@ class PictureFolder:
             if picture.dtype != kind:
                 raise InputError(f"{file} has values of type {picture.dtype}, the first picture {kind}; use one type")
             require_finite(file, index, picture)
-            yield np.nan, picture
+            yield Frame(np.nan, picture)
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

@@ -24,6 +24,7 @@ from video2pde.recording.checks import (
     sweep_smoothing,
 )
 from video2pde.recording.clipping import find_clipping, remove_clipping
+from video2pde.recording.edge import restore_edge
 from video2pde.recording.layout import Layout, plan_layout
 from video2pde.recording.mask import make_mask, threshold_mask
 from video2pde.recording.observable import (
@@ -117,6 +118,7 @@ class _Reading:
         self.warnings: list[str] = []
         self.brightest = -np.inf
         self.recorded: list[float] = []
+        self.between: list[bool] = []
         self.notes: list[str] = [*self.header.notes, *layout.notes]
 
     def _expected(self) -> int | None:
@@ -133,11 +135,12 @@ class _Reading:
         count = 0
         last: StreamedFrame | None = None
         try:
-            for index, (recorded, picture) in enumerate(self.recording.frames()):
+            for index, (recorded, picture, between) in enumerate(self.recording.frames()):
                 if self.reference is not None:
                     self.reference.offer(index, self.layout.cut(picture))
                 if index >= start and (index - start) % every == 0:
                     last = self._reduce(index, recorded, picture)
+                    self.between.append(between)
                 count = index + 1
                 if progress is not None:
                     progress(count, total)
@@ -202,10 +205,7 @@ def _build(reading: _Reading) -> RecordingResult:
     samples = reading.sampler.samples
     saturation = measure_saturation(samples, layout, values, plan.times)
     if settings.observable != "absorbance" and settings.unclip:
-        clipping = find_clipping(values, saturation.cells)
-        if clipping is not None:
-            remove_clipping(values, clipping)
-            reading.notes.append(clipping.note)
+        reading.notes += _mend_empty_end(values, saturation.cells, abs(line.slope), header.limit)
     stages = [*camera_stages(samples, len(plan.recorded), layout, header, line), field_stage("resized", values)]
     middle = len(values) // 2
     sweep = sweep_smoothing(values[middle], middle, float(plan.times[middle]), layout.grid)
@@ -220,7 +220,8 @@ def _build(reading: _Reading) -> RecordingResult:
         tuple(note for note in reading.notes if note),
         None if reading.header.limit is None else int(reading.header.limit).bit_length(),
     )
-    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance)
+    between = None if plan.resampled or not any(reading.between) else np.array(reading.between)
+    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, between)
     checks = Checks(
         sampled=len(samples),
         stages=tuple(stages),
@@ -236,6 +237,19 @@ def _build(reading: _Reading) -> RecordingResult:
     )
     warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None))
     return RecordingResult(field, warnings, checks, tuple(samples), layout, header)
+
+
+def _mend_empty_end(
+    values: NDArray[np.float32], saturated: NDArray[np.float32], level: float, limit: float | None
+) -> list[str]:
+    """Undo, in place, what a camera does where there is nothing to see; say what was done."""
+    clipping = find_clipping(values, saturated)
+    if clipping is not None:
+        remove_clipping(values, clipping)
+        return [clipping.note]
+    if limit is not None and limit <= 255 and restore_edge(values, level):
+        return ["a film without noise: the edge of the picture, which 8 bits round away, was continued outwards"]
+    return []
 
 
 def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
@@ -254,7 +268,10 @@ def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
             f"{len(field)} frames of {path}"
         )
     if settings.start or settings.stop is not None or settings.every > 1:
-        field = replace(field, values=field.values[selected], times=field.times[selected], recorded_times=None)
+        between = None if field.between is None else field.between[selected]
+        field = replace(
+            field, values=field.values[selected], times=field.times[selected], recorded_times=None, between=between
+        )
     if settings.mask is not None:
         field = replace(field, mask=threshold_mask(settings.mask, field.values))
     warnings = (f"{path} is a saved field: {', '.join(ignored)} do not apply to it",) if ignored else ()

@@ -19,6 +19,7 @@ from video2pde.errors import InputError
 from video2pde.recording.base import (
     DamagedError,
     describe_depth,
+    Frame,
     Header,
     Picture,
     require_finite,
@@ -59,7 +60,7 @@ class Stack:
                 notes=notes,
             )
 
-    def frames(self) -> Iterator[tuple[float, Picture]]:
+    def frames(self) -> Iterator[Frame]:
         header = self.header
         size = self.path.stat().st_size
         with self._open() as tiff:
@@ -79,7 +80,7 @@ class Stack:
                         f"{header.width}×{header.height}; all pages must have one size"
                     )
                 require_finite(self.path, index, picture)
-                yield index * step, picture
+                yield Frame(index * step, picture)
             if contiguous is None and (_chain_broken(tiff, size) or (header.frames or 0) > pages):
                 raise DamagedError(self.path, pages, header.frames, "the file ends before its last page")
 
