@@ -38,8 +38,8 @@ GROWS = 2.0
 PASSES = 12
 """Most steps; each puts both the coefficients and the initial frame right."""
 MOMENTUM = 0.5
-"""Share of the last change of the initial frame that is made again: errors that diffusion has blurred are found again
-only little by little."""
+"""Share of the last change of the initial frame that is made again, as long as that does not lead too far: errors that
+diffusion has blurred are found again only little by little."""
 SETTLED = 5e-4
 """Relative change of the coefficients below which there is nothing left to put right."""
 LITTLE = 1e-3
@@ -191,22 +191,27 @@ def refit_with_start(problem: Problem, fit: Fit) -> Fit | None:
     shared = share_start(problem, coefficients, drift, start, base)
     terms, path, best = len(problem.terms), [*fit.path], None
     rollouts = fit.rollouts + terms + 5
-    pace = [np.zeros_like(start), np.zeros_like(base)]
+    pace, momentum = [np.zeros_like(start), np.zeros_like(base)], MOMENTUM
     for _ in range(PASSES):
         if shared is None:
             break
-        cost, step = shared.cost, solve_step(shared.hessian, shared.slope)
-        pace = [
-            smooth_frame(change) + MOMENTUM * last for change, last in zip(shared.start_errors(step), pace, strict=True)
+        step = solve_step(shared.hessian, shared.slope)
+        changes = [
+            smooth_frame(change) + momentum * last for change, last in zip(shared.start_errors(step), pace, strict=True)
         ]
-        start, base = start + pace[0], base + pace[1]
-        coefficients, drift = coefficients + step[:terms], drift + step[terms:].reshape(2, -1).T
-        if any(coefficients[index] * fit.coefficients[index] <= 0 for index in problem.log_terms):
+        there = (
+            coefficients + step[:terms], drift + step[terms:].reshape(2, -1).T, start + changes[0], base + changes[1]
+        )  # fmt: skip
+        if any(there[0][index] * fit.coefficients[index] <= 0 for index in problem.log_terms):
             break  # what must stay positive would not
-        shared = share_start(problem, coefficients, drift, start, base)
+        seen = share_start(problem, *there)
         rollouts += terms + 3
-        if shared is None or shared.cost > cost:
-            break
+        if seen is None or seen.cost > shared.cost:
+            if momentum == 0.0 or not pace[0].any():
+                break
+            momentum = 0.0  # too far: the same step again, and all others, without it
+            continue
+        (coefficients, drift, start, base), shared, pace = there, seen, changes
         path.append(coefficients)
         best = replace(
             fit, coefficients=coefficients, drift=drift, velocity=velocity_at(problem, coefficients, drift),
