@@ -28,8 +28,8 @@ $ make recovery
 or, this page alone, `python tools/scoreboard.py`. video2pde {version}, Python {python}, {date}, {count} films.
 Films of 540 × 540 pixels, 205 frames, a grid of 100 × 100 and the default settings (without inverse PINN and
 front-aware recalibration, which the choice does not use), unless said otherwise. Noise is that of each camera pixel, as
-a share of full scale; quality is H.264's (0 lossless, 18 good, 28 visibly compressed). An error is that of the worst
-coefficient.
+a share of full scale; quality is H.264's (0 lossless, 18 good, 23 usual, 28 visibly compressed). An error is that of
+the worst coefficient.
 """
 
 
@@ -49,8 +49,8 @@ def write_page(scores: Sequence[Score]) -> tuple[str, list[str]]:
         parts += ["## Laws × noise × compression × background\n", GRID_WORDS, grid_tables(some)]
     if some := _part(scores, "seeds"):
         parts += ["## Ten seeds at 2 % noise, quality 23\n", SEED_WORDS, seeds_table(some)]
-    if some := _part(scores, "lossless"):
-        parts += ["## Without noise and without loss\n", full_table(some)]
+    if some := _part(scores, "no noise"):
+        parts += ["## Without noise: lossless, and at an encoder's usual quality\n", full_table(some)]
     if some := _part(scores, "full size"):
         parts += ["## Full size: 1080 × 1080 pixels, 405 frames, grid 200 × 200\n", full_table(some)]
     if some := _part(scores, "nothing"):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde import discovery
-from video2pde.calibration import calibrate, Calibration, make_problem, recording_errors
+from video2pde.calibration import calibrate, Calibration, make_problem, MISFIT, recording_errors
 from video2pde.calibration.front import fit_front, FrontFit
 from video2pde.calibration.start import estimate_start
 from video2pde.discovery.identifiability import Identifiability
@@ -268,13 +268,13 @@ def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: 
     return np.asarray(rollout.values, np.float32)
 
 
-MISFIT = 4.0
-"""Unexplained squared error, in units of the noise, from which a law is an approximation; right laws leave up to 2."""
+WORTH_SAYING = 0.005
+"""Relative change of a coefficient by what an encoder's lag had added that is worth a line."""
 
 
 def judge_fit(chosen: Calibration, held_out: Score | None) -> tuple[str, ...]:
     """Say where the chosen law leaves more than noise unexplained, or predicts little of the held-out frames."""
-    notes = []
+    notes = _lag_notes(chosen)
     name = chosen.library
     if chosen.misfit > MISFIT:
         notes.append(
@@ -287,6 +287,18 @@ def judge_fit(chosen: Calibration, held_out: Score | None) -> tuple[str, ...]:
             f"(it removes {max(held_out.skill, 0.0):.0%} of the squared error): do not trust its forecast"
         )
     return tuple(notes)
+
+
+def _lag_notes(chosen: Calibration) -> list[str]:
+    """Say by how much coefficients were moved for the lag of the film's encoder."""
+    moved = []
+    for term, lag in zip(chosen.terms, chosen.lag_bias, strict=False):
+        value = chosen.estimates[term.name].value
+        if value != 0 and abs(lag) > WORTH_SAYING * abs(value):
+            moved.append(f"{term.name} by {-lag / value:+.1%}")
+    if not moved:
+        return []
+    return [f"compression makes the film late; put right as far as it shows, which moved {', '.join(moved)}"]
 
 
 def collect_caveats(

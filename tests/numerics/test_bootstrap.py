@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_fields import known_field
 
-from video2pde.calibration import _estimates, calibrate, Errors
+from video2pde.calibration import _estimates, Biases, calibrate, Errors, SCHEME_FLOOR
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, draw_blocks, linear_world, politis_white, refit
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
 from video2pde.calibration.systematic import discretisation_bias
@@ -123,7 +123,8 @@ def test_intervals_hold_and_are_no_wider_than_needed() -> None:
         fit = fit_rollout(problem, guess, OPTIONS)
         boot = bootstrap_fit(problem, fit, OPTIONS)
         bias = discretisation_bias(problem, fit)
-        found = _estimates(problem, fit, boot, bias, np.zeros_like(bias), Errors()).values()
+        biases = Biases(bias, np.zeros_like(bias), np.zeros_like(bias))
+        found = _estimates(problem, fit, boot, biases, SCHEME_FLOOR, 0.0).values()
         truth = truth_of("C", problem)
         values.append([e.value for e in found] / truth)
         halves.append([(e.high - e.low) / 2 for e in found] / truth)

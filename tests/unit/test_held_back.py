@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from video2pde.calibration import EXACT, FILM_FLOOR, HELD_BACK, recording_errors, ZERO_LEVEL
+from video2pde.calibration import EXACT, FILM_FLOOR, HELD_BACK, NOT_FITTED, recording_errors, ZERO_LEVEL
 from video2pde.field import Field, Grid, held_back, Provenance
 
 
@@ -40,8 +40,12 @@ def test_noise_leaves_nothing_repeated_and_a_still_picture_has_nothing_to_hold_b
 def test_the_floor_follows_what_is_held_back() -> None:
     grid = Grid(8, 8, 200.0, 200.0)
     field = Field(ramp(step=2), np.arange(41) / 10, grid, provenance=Provenance(bits=8))
-    assert recording_errors(field).floor == pytest.approx(FILM_FLOOR + 0.5 * HELD_BACK, abs=1e-3)
-    assert recording_errors(replace(field, values=ramp())).floor == FILM_FLOOR
-    assert recording_errors(field).zero == ZERO_LEVEL
+    late, prompt = recording_errors(field), recording_errors(replace(field, values=ramp()))
+    assert late.lags
+    assert late.floor_of(fitted_lag=True) == pytest.approx(FILM_FLOOR + HELD_BACK / 1.1, rel=0.01)
+    assert late.floor_of(fitted_lag=False) == pytest.approx(late.floor_of(fitted_lag=True) + NOT_FITTED / 2, rel=0.05)
+    assert not prompt.lags
+    assert prompt.floor_of(fitted_lag=False) == FILM_FLOOR
+    assert late.zero == ZERO_LEVEL
     assert recording_errors(replace(field, provenance=Provenance(bits=16))) == EXACT
     assert recording_errors(replace(field, provenance=Provenance())) == EXACT

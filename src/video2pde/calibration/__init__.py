@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
+from video2pde.calibration.coding import lag_bias
 from video2pde.calibration.fit import Fit, fit_rollout, Problem
 from video2pde.calibration.growth import refit_growing
 from video2pde.calibration.linearise import prepare_window, Window
 from video2pde.calibration.simplex import fit_nelder_mead
-from video2pde.calibration.systematic import discretisation_bias, noise_variance
+from video2pde.calibration.systematic import finer_problem, grid_bias, noise_variance
 from video2pde.errors import StageError
-from video2pde.field import Field, held_back
+from video2pde.field import Field, held_back, LATE
 from video2pde.parallel import count_workers
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
@@ -38,8 +40,13 @@ START_LEFT = 0.5
 known now."""
 FILM_FLOOR = 0.003
 """The same for a film of 8 bits, whose rounding and compression are no noise that averages out; measured on films."""
-HELD_BACK = 0.08
-"""What is added to it for a film whose encoder holds every change back (see ``field.held_back``), in proportion."""
+HELD_BACK, HALF_HELD = 0.015, 0.05
+"""What is added to it at most for a film whose encoder holds changes back (see ``field.held_back``), and the share of
+changes held back that adds half of it: a little shows that the quantiser is coarse, more only that noise is low."""
+NOT_FITTED = 0.05
+"""What is added for all changes held back, in proportion, where the lag was not fitted along (see ``coding``)."""
+LAG_LEFT = 1.0
+"""Share of what the lag had added to a coefficient that may be there once more."""
 ZERO_LEVEL = 0.0003
 """What is not known of u = 0 on a film of 8 bits: a thirteenth of a level. Terms without gradients depend on it."""
 CODING_NOISE = 0.0015
@@ -47,6 +54,8 @@ CODING_NOISE = 0.0015
 SUBSTEPS, LEAST_SUBSTEPS, SMOOTH_GUESS = 10, 4, 1.0
 """Factor on the substeps that the guess needs in its first frame (counted as this many at least, on a picture smoothed
 by so many pixels), up to which a fit's rollouts may go."""
+MISFIT = 4.0
+"""Unexplained squared error, in units of the noise, from which a law is an approximation; right laws leave up to 2."""
 SAME_PLACE = 0.01
 """Relative difference up to which two fits have ended at the same place."""
 POOR = 0.1
@@ -88,7 +97,7 @@ class Calibration:
     ``floor`` included; ``drift_scale`` how the refined drift compares with the given one along each axis;
     ``same_place`` whether all starts ended there; ``misfit`` the squared error that the law leaves in the training
     window, in units of the camera's noise: near 1 for a law that says everything; ``grid_bias`` (K,) what grid and
-    scheme had added to the fit.
+    scheme had added to the fit, ``lag_bias`` (K,) what an encoder's lag had.
     """
 
     library: str
@@ -102,6 +111,7 @@ class Calibration:
     floor: float
     misfit: float = float("nan")
     grid_bias: Array = field(default_factory=lambda: np.zeros(0))
+    lag_bias: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def model(self) -> Model:
@@ -118,12 +128,22 @@ class Errors:
     """What a recording gets wrong other than by noise.
 
     ``floor``: relative systematic error that no interval can fall below; ``zero``: what is not known of the level
-    u = 0; ``rounding``: error in u below which the recording says nothing.
+    u = 0; ``rounding``: error in u below which the recording says nothing; ``held``: share of changes held back.
     """
 
     floor: float = SCHEME_FLOOR
     zero: float = 0.0
     rounding: float = 0.0
+    held: float = 0.0
+
+    @property
+    def lags(self) -> bool:
+        return self.held > LATE
+
+    def floor_of(self, fitted_lag: bool) -> float:
+        """Give the systematic error of a coefficient, relative, with the encoder's lag fitted along or not."""
+        coarse = HELD_BACK * self.held / (self.held + HALF_HELD)
+        return self.floor + coarse + (0.0 if fitted_lag else NOT_FITTED * self.held)
 
 
 EXACT = Errors()
@@ -134,7 +154,7 @@ def recording_errors(train: Field) -> Errors:
     bits = train.provenance.bits
     if bits is None or bits > 8:
         return Errors()
-    return Errors(FILM_FLOOR + HELD_BACK * held_back(train.values), ZERO_LEVEL, CODING_NOISE)
+    return Errors(FILM_FLOOR, ZERO_LEVEL, CODING_NOISE, held_back(train.values))
 
 
 def bound_substeps(window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings) -> RolloutSettings:
@@ -171,7 +191,7 @@ def make_problem(
     if options.drift != "spline" and settings.drift.law_correction:
         slopes = np.stack([-moments[term.name] for term in terms])
     scales = tuple(float(max(abs(value), 1e-9)) for value in values)
-    window = prepare_window(train, options.max_points, settings.run.seed)
+    window = prepare_window(train, options.max_points, settings.run.seed, options.undo_coding)
     return Problem(
         tuple(terms), window, velocity, slopes, values, options.drift, options.drift_knots,
         bound_substeps(window, terms, values, settings.rollout), max(5, len(train) // START_SHARE), scales,
@@ -224,40 +244,59 @@ def calibrate(
         np.max(np.abs(fit.coefficients - best.coefficients) / np.maximum(np.abs(best.coefficients), 1e-3 * scales))
         for fit in fits.values()
     ]
-    boot, shift, moved = None, np.zeros(len(scales)), np.zeros(len(scales))
+    boot, found_lag, (shift, moved) = None, None, np.zeros((2, len(scales)))
+    variance = max(noise_variance(problem.window), errors.rounding**2, 1e-30)
     if best.converged and options.optimizer == "lm":
         grown = refit_growing(problem, best)
         if grown is not None:
             moved, best = grown.coefficients - best.coefficients, grown
-        shift = discretisation_bias(problem, best)
+        known = finer_problem(problem, best)
+        shift = grid_bias(known, best)
+        if options.undo_coding and errors.lags and best.mse < MISFIT * variance:
+            found_lag = lag_bias(problem, best, known)
     if options.replicates > 0 and best.converged:
         # Nelder–Mead leaves a spline of the drift alone, and so do its replicates
         posed = replace(problem, drift="fixed") if problem.drift == "spline" and not len(best.drift) else problem
         boot = bootstrap_fit(posed, best, options, posed.workers, progress)
+    floor, lag = errors.floor_of(found_lag is not None), np.zeros(len(scales)) if found_lag is None else found_lag
     return Calibration(
-        library, problem.terms, _estimates(problem, best, boot, shift, moved, errors),
-        _drift_scale(problem, best, boot), best, attempts, bool(max(apart) < SAME_PLACE), boot, errors.floor,
-        best.mse / max(noise_variance(problem.window), errors.rounding**2, 1e-30), shift,
+        library, problem.terms, _estimates(problem, best, boot, Biases(shift, moved, lag), floor, errors.zero),
+        _drift_scale(problem, best, boot), best, attempts, bool(max(apart) < SAME_PLACE), boot, floor,
+        best.mse / variance, shift, lag,
     )  # fmt: skip
 
 
-def _estimates(
-    problem: Problem, fit: Fit, boot: Bootstrap | None, shift: Array, moved: Array, errors: Errors
-) -> dict[str, Est]:
-    """Take off what the grid adds, and attach intervals: the bootstrap's, the systematic floor added in quadrature.
+class Biases(NamedTuple):
+    """What had been added to the coefficients, each (K,).
 
-    ``moved`` (K,): by how much the coefficients changed when the initial frame was fitted along; added as well.
+    ``grid``: by grid and scheme; ``start``: by an initial frame that was not fitted along, and is now; ``lag``: by an
+    encoder. Grid and lag are still to be taken off.
+    """
+
+    grid: Array
+    start: Array
+    lag: Array
+
+
+def _estimates(
+    problem: Problem, fit: Fit, boot: Bootstrap | None, biases: Biases, floor: float, zero: float
+) -> dict[str, Est]:
+    """Take off what grid and lag have added, and attach intervals: the bootstrap's, with what else is not known.
+
+    ``floor``: the systematic error that stays, relative; ``zero``: what is not known of u = 0. All in quadrature.
     """
     result = {}
+    off = biases.grid + biases.lag
     for index, term in enumerate(problem.terms):
         if boot is None or not np.isfinite(boot.low[index]):
-            value = float(fit.coefficients[index] - shift[index])
+            value = float(fit.coefficients[index] - off[index])
             result[term.name] = Est(value, float("nan"), float("nan"))
             continue
         found = float(boot.value[index])
-        value = found - float(shift[index])
-        known_to = (errors.floor * value, SHARE_LEFT * shift[index], START_LEFT * moved[index])
-        systematic = np.linalg.norm((*known_to, errors.zero * boot.offset[index]))
+        value = found - float(off[index])
+        shares = zip((SHARE_LEFT, START_LEFT, LAG_LEFT), biases, strict=True)
+        left = [share * bias[index] for share, bias in shares]
+        systematic = np.linalg.norm([floor * value, zero * boot.offset[index], *left])
         below, above = (np.hypot(abs(end - found), systematic) for end in (boot.low[index], boot.high[index]))
         result[term.name] = Est(value, value - float(below), value + float(above))
     return result

@@ -17,7 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from video2pde.field import Field, Grid
+from video2pde.calibration.between import straighten
+from video2pde.field import Field, Grid, held_back
 from video2pde.parallel import count_workers
 from video2pde.rollout.forced import forced_frames
 from video2pde.rollout.model import Model
@@ -51,9 +52,15 @@ class Window:
         return float(self.weight.sum()) * len(self.times)
 
 
-def prepare_window(field: Field, max_points: int | None = None, seed: int = 0) -> Window:
-    """Take point values from cell averages, u − (Δx² u_xx + Δy² u_yy)/24, and choose the pixels that count."""
+def prepare_window(field: Field, max_points: int | None = None, seed: int = 0, undo_coding: bool = True) -> Window:
+    """Take point values from cell averages, u − (Δx² u_xx + Δy² u_yy)/24, and choose the pixels that count.
+
+    ``undo_coding``: put frames right that an encoder made from others (see ``between``).
+    """
     values = deconvolve_cells(field.values) if field.grid.pitch == "cells" else field.values
+    if undo_coding and field.between is not None:
+        values = values if values.flags.writeable else values.copy()
+        straighten(values, field.between, held_back(field.values))
     weight = np.ones(field.grid.shape) if field.core is None else field.core.astype(float)
     if max_points is not None and max_points < weight.sum() * len(field):
         rng = np.random.default_rng([seed, 3])

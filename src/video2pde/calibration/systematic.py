@@ -56,29 +56,43 @@ def noise_variance(window: Window) -> float:
     return float(np.median(squares)) / float(window.weight.sum()) / 6
 
 
-def discretisation_bias(problem: Problem, fit: Fit) -> Array:
-    """Give what the fit adds to the coefficients of a law that it is given exactly, shape (K,).
+Known = tuple[Problem, Fit]
 
-    Zero where the finer grid cannot carry the law (backward diffusion grows the faster the finer the grid). The
+
+def discretisation_bias(problem: Problem, fit: Fit) -> Array:
+    """Give what the fit adds to the coefficients of a law that it is given exactly, shape (K,)."""
+    return grid_bias(finer_problem(problem, fit), fit)
+
+
+def grid_bias(known: Known | None, fit: Fit) -> Array:
+    """Give the same from a finer problem at hand; zero where there is none."""
+    nothing = np.zeros_like(fit.coefficients)
+    if known is None:
+        return nothing
+    problem, there = known
+    again = refit_with_start(problem, there) if fit.whole else None
+    if again is not None:
+        return again.coefficients - fit.coefficients
+    state = evaluate(problem, fit.coefficients, fit.drift, there.start, start_modes(problem, there.base), there.base)
+    return nothing if state.linear.failed else damped_step(problem, state)[: len(nothing)]
+
+
+def finer_problem(problem: Problem, fit: Fit) -> Known | None:
+    """Pose the fit to frames that the fitted law itself has made on half the pitch, and give what starts their rollout.
+
+    None where the finer grid cannot carry the law (backward diffusion grows the faster the finer the grid). The
     picture's mask plays no part here: the finer truth has no region that does not obey the law.
     """
-    nothing = np.zeros(len(problem.terms))
     finer = _finer_truth(problem, fit)
     if not np.isfinite(finer).all():
-        return nothing
+        return None
     window = replace(problem.window, values=finer, outside=None)
     known = replace(problem, window=window)
     rough = evaluate(known, fit.coefficients, fit.drift, smooth_frame(initial_frame(window, problem.start_frames)))
     if rough.linear.failed:
-        return nothing
+        return None
     start, base = correct_start(known, rough)
-    again = refit_with_start(known, replace(fit, start=start, base=base)) if fit.whole else None
-    if again is not None:
-        return again.coefficients - fit.coefficients
-    state = evaluate(known, fit.coefficients, fit.drift, start, start_modes(known, base), base)
-    if state.linear.failed:
-        return nothing
-    return damped_step(known, state)[: len(problem.terms)]
+    return known, replace(fit, start=start, base=base)
 
 
 def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
