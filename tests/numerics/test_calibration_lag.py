@@ -37,7 +37,7 @@ def found_bias(problem: Problem, fit: Fit) -> NDArray[np.float64]:
     return found
 
 
-@pytest.mark.parametrize("name", ["A", "B", "C", "C-alt"])
+@pytest.mark.parametrize("name", ["A", "C", "C-alt"])
 def test_a_lag_is_found_and_a_prompt_picture_has_none(name: str) -> None:
     problem, guess = known_problem(name)
     prompt = fit_rollout(problem, guess, OPTIONS)
@@ -93,6 +93,18 @@ def test_films_that_lag_are_corrected_and_others_are_not() -> None:
     assert after.high - after.low > before.high - before.low
     assert after.low < truth[0] < after.high
     assert not before.low < truth[0] < before.high
+
+
+def test_a_flat_background_that_decays_by_steps_of_a_level_is_no_lag() -> None:
+    """All of its pixels round alike: it is late and early by turns, and that is not the encoder's doing."""
+    problem, guess = known_problem("B")
+    values = problem.window.values.copy()
+    flat = np.hypot(*np.gradient(values, axis=(1, 2))) < 0.02 * LEVEL
+    assert flat.mean() > 0.3
+    values[flat] = np.round(values[flat] / LEVEL) * LEVEL
+    stepped = replace(problem, window=replace(problem.window, values=values))
+    fit = fit_rollout(stepped, guess, OPTIONS)
+    assert np.all(np.abs(found_bias(stepped, fit)) < 0.002 * np.abs(fit.coefficients))
 
 
 def test_a_coarse_grid_is_no_lag() -> None:

@@ -45,8 +45,8 @@ HELD_BACK, HALF_HELD = 0.015, 0.05
 changes held back that adds half of it: a little shows that the quantiser is coarse, more only that noise is low."""
 NOT_FITTED = 0.05
 """What is added for all changes held back, in proportion, where the lag was not fitted along (see ``coding``)."""
-LAG_LEFT = 1.0
-"""Share of what the lag had added to a coefficient that may be there once more."""
+LAG_LEFT = 1.5
+"""What an encoder's lag may have added beyond what was taken off, as a multiple of that: a third to two thirds show."""
 ZERO_LEVEL = 0.0003
 """What is not known of u = 0 on a film of 8 bits: a thirteenth of a level. Terms without gradients depend on it."""
 CODING_NOISE = 0.0015

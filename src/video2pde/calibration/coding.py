@@ -26,6 +26,8 @@ SLOW = 10.0
 """Levels by which a cell must change over the window, at its present pace, to be late by half of what fast ones are."""
 BUILDS_UP = 0.5
 """By how much the lag grows over the window, as a share of what it begins with; on films, none to 1.5."""
+FLAT = 0.1
+"""Levels from cell to cell below which there is nothing to see but rounding: all pixels have the same value."""
 LARGEST = 2.0
 """Levels beyond which what is left over is no lag; films showed up to 1.6."""
 
@@ -80,4 +82,5 @@ def _pattern(window: Window, truth: Frames, index: int) -> Array:
     before, after = max(index - 1, 0), min(index + 1, last)
     share = (window.times[after] - window.times[before]) / (window.times[-1] - window.times[0])
     pace = (truth[after].astype(np.float64) - truth[before]) / share
-    return np.asarray(pace / (np.abs(pace) + SLOW * LEVEL) * (1 + BUILDS_UP * index / last))
+    sloped = np.hypot(*np.gradient(truth[index])) > FLAT * LEVEL
+    return np.asarray(sloped * pace / (np.abs(pace) + SLOW * LEVEL) * (1 + BUILDS_UP * index / last))
