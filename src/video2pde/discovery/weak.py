@@ -175,7 +175,7 @@ class _Plan:
                 slot_of.append(len(self.parts))
         self.slot_of = tuple(slot_of)
         self.slots = len(self.parts) + 1
-        self.nonlinear = any(_is_nonlinear(density) for split in self.parts for _, density, _ in split)
+        self.nonlinear = any(is_nonlinear(density) for split in self.parts for _, density, _ in split)
         self._matrices: dict[tuple[int, int, bool], Array32] = {}
 
     def filter(
@@ -188,7 +188,7 @@ class _Plan:
         def filtered(density: sympy.Expr, order: Order) -> Array32:
             if (density, order) not in in_plane:
                 if (density, order[0]) not in along_x:
-                    values = evaluate_density(density, jets, spread) if _is_nonlinear(density) else frames
+                    values = evaluate_density(density, jets, spread) if is_nonlinear(density) else frames
                     if not density.free_symbols:
                         values = np.full_like(frames, float(density))
                     along_x[density, order[0]] = values @ self._matrix(1, order[0], density)
@@ -213,7 +213,7 @@ class _Plan:
     def _matrix(self, axis: int, order: int, density: sympy.Expr) -> Array32:
         """Give the banded filter matrix: (nx, columns) for x (axis 1), (rows, ny) for y (axis 0)."""
         # sums over cell averages of u are integrals against φ averaged over a cell; densities are point values
-        average = _is_nonlinear(density) and self.grid.pitch == "cells"
+        average = is_nonlinear(density) and self.grid.pitch == "cells"
         key = (axis, order, average)
         if key not in self._matrices:
             sigma, spacing = ((self.widths.y, self.grid.dy), (self.widths.x, self.grid.dx))[axis]
@@ -249,7 +249,7 @@ def _curvatures(density: sympy.Expr) -> list[tuple[int, int, Callable[..., Any]]
 
 
 @lru_cache(maxsize=256)
-def _is_nonlinear(density: sympy.Expr) -> bool:
+def is_nonlinear(density: sympy.Expr) -> bool:
     """Tell whether a density needs point values: anything but a multiple of u, or a constant."""
     return bool(density.free_symbols) and (density.has(U_X, U_Y) or sympy.diff(density, U, 2) != 0)
 

@@ -1,0 +1,286 @@
+"""Weak columns with weights in space and time, ⟨D^α φ_m, w_k(x, y) θ_l(t) f(u, u_x, u_y)⟩, for many weights at once.
+
+Flows, maps of a coefficient, sources and light are all sums of D^α[w θ f] with known weights. The weights are
+separable, w_ij = A_i(y) B_j(x), and so are the test functions: a column needs one product along x and one along y.
+
+Time comes first. Centres lie on few frames (:func:`slice_centres`), and around each of them every pixel is projected
+on polynomials P_p(t) that are orthonormal under φ(t):
+
+    G_p(y, x) = Σ_t φ(t) P_p(t) f(t, y, x),     Σ_t φ θ f = Σ_p ⟨P_p, θ⟩_φ G_p + ⟨θ − Pθ, f − Pf⟩_φ.
+
+What is left out is a product of two remainders, each of which is small over the width of a test function. So the sum
+over frames is taken once, whatever the number of weights, and time functions cost nothing.
+
+Example: 9 × 9 divergence-free modes v = (∂ψ/∂y, −∂ψ/∂x), ψ_ij = A_i(y) B_j(x), steady and with six splines in time::
+
+    centres = slice_centres(columns.frames, columns.inside, columns.widths, 2000, rng)
+    moments = TimeMoments(train, centres, columns.widths)
+    along_y, along_x = Profiles.splines(train.grid.y, 9), Profiles.splines(train.grid.x, 9)
+    steady = moments.columns(stream_parts(along_y, along_x))                       # (2000, 9, 9)
+    varying = moments.columns(stream_parts(along_y, along_x), in_time)             # (2000, 6, 9, 9), in_time (6, t)
+    law = columns.sample(centres)                                                  # Θ and b of the law, same centres
+
+A weighted term is a tuple of :class:`WeightedPart`, whose sum it is: ``stream_parts``, ``velocity_parts``,
+``diffusivity_parts``, ``anisotropy_parts`` and ``source_parts`` write the usual ones; any other is as short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+
+from video2pde.discovery.testfunctions import kernel, Widths
+from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, is_nonlinear
+from video2pde.field import Field
+from video2pde.settings import WeakSettings
+from video2pde.terms.parse import U
+from video2pde.terms.term import Order
+
+Array = NDArray[np.float64]
+Array32 = NDArray[np.float32]
+
+DEGREE = 4
+"""Degree up to which time functions and pictures are followed within the width of a test function."""
+SLICE_SPACING = 0.6
+"""Distance of the frames that hold centres, in σ_t: closer ones see nothing new."""
+FRAMES_AT_ONCE = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Functions of one coordinate, on the samples of an axis, with their derivatives.
+
+    ``spline`` has coefficients (basis, functions); ``order`` is how often it is differentiated.
+    """
+
+    spline: BSpline
+    samples: Array
+    order: int = 0
+
+    @classmethod
+    def splines(cls, samples: Array, count: int, degree: int = 3) -> Profiles:
+        """Cover the axis with ``count`` B-splines; a degree lower than asked for where there are too few."""
+        degree = min(degree, count - 1)
+        step = samples[1] - samples[0]
+        low, high = samples[0] - step / 2, samples[-1] + step / 2
+        inner = np.linspace(low, high, count - degree + 1)
+        knots = np.concatenate([[low] * degree, inner, [high] * degree])
+        return cls(BSpline(knots, np.eye(count), degree), samples)
+
+    @classmethod
+    def powers(cls, samples: Array, degree: int = 1, origin: float = 0.0) -> Profiles:
+        """Give 1 and, with ``degree`` 1, s − origin."""
+        low, high = samples[0] - 1.0, samples[-1] + 1.0
+        ends = np.array([low, high])
+        values = np.stack([np.ones(2), ends - origin], axis=1)[:, : degree + 1]
+        return cls(BSpline(np.array([low, low, high, high]), values, 1), samples)
+
+    @property
+    def count(self) -> int:
+        return int(self.spline.c.shape[1])
+
+    @property
+    def derivative(self) -> Profiles:
+        """Differentiate every function."""
+        return Profiles(self.spline, self.samples, self.order + 1)
+
+    def take(self, *index: int) -> Profiles:
+        """Keep some of the functions."""
+        chosen = BSpline(self.spline.t, self.spline.c[:, list(index)], self.spline.k)
+        return Profiles(chosen, self.samples, self.order)
+
+    def values(self, order: int = 0) -> Array:
+        """Sample the functions' derivative of the given order: (functions, samples)."""
+        order += self.order
+        if order > self.spline.k:
+            return np.zeros((self.count, len(self.samples)))
+        return np.asarray(self.spline(self.samples, nu=order).T)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPart:
+    """One part of a weighted term: factor · D^α [A_i(y) B_j(x) f(u, u_x, u_y)], ``derivative`` = α along x, along y."""
+
+    along_y: Profiles
+    along_x: Profiles
+    derivative: Order = (0, 0)
+    density: sympy.Expr = U
+    factor: float = 1.0
+
+
+def velocity_parts(along_y: Profiles, along_x: Profiles, axis: int) -> tuple[WeightedPart, ...]:
+    """Carry u along x (axis 0) or y (axis 1) with velocity w: −∂(w u)."""
+    return (WeightedPart(along_y, along_x, (1, 0) if axis == 0 else (0, 1), U, -1.0),)
+
+
+def stream_parts(along_y: Profiles, along_x: Profiles) -> tuple[WeightedPart, ...]:
+    """Carry u with v = (∂ψ/∂y, −∂ψ/∂x), which has no divergence: −∇·(v u)."""
+    return (
+        WeightedPart(along_y.derivative, along_x, (1, 0), U, -1.0),
+        WeightedPart(along_y, along_x.derivative, (0, 1), U, 1.0),
+    )
+
+
+def diffusivity_parts(along_y: Profiles, along_x: Profiles) -> tuple[WeightedPart, ...]:
+    """Spread u with a diffusivity w(x, y) in divergence form: ∇·(w ∇u) = Δ(w u) − ∇·(u ∇w)."""
+    return (
+        WeightedPart(along_y, along_x, (2, 0)),
+        WeightedPart(along_y, along_x, (0, 2)),
+        WeightedPart(along_y, along_x.derivative, (1, 0), U, -1.0),
+        WeightedPart(along_y.derivative, along_x, (0, 1), U, -1.0),
+    )
+
+
+def anisotropy_parts(along_y: Profiles, along_x: Profiles, kind: str) -> tuple[WeightedPart, ...]:
+    """Spread u by a traceless tensor: ``cross``: ∂_x(w u_y) + ∂_y(w u_x); ``axes``: ∂_x(w u_x) − ∂_y(w u_y)."""
+    if kind == "cross":
+        return (
+            WeightedPart(along_y, along_x, (1, 1), U, 2.0),
+            WeightedPart(along_y.derivative, along_x, (1, 0), U, -1.0),
+            WeightedPart(along_y, along_x.derivative, (0, 1), U, -1.0),
+        )
+    return (
+        WeightedPart(along_y, along_x, (2, 0)),
+        WeightedPart(along_y, along_x, (0, 2), U, -1.0),
+        WeightedPart(along_y, along_x.derivative, (1, 0), U, -1.0),
+        WeightedPart(along_y.derivative, along_x, (0, 1), U, 1.0),
+    )
+
+
+def source_parts(along_y: Profiles, along_x: Profiles, density: sympy.Expr | int = 1) -> tuple[WeightedPart, ...]:
+    """Add w f(u) without a derivative: a source (f = 1), a map of growth (f = u), light (f = 1 − u)."""
+    return (WeightedPart(along_y, along_x, (0, 0), sympy.sympify(density)),)
+
+
+def slice_centres(
+    frames: int, inside: NDArray[np.bool_], widths: Widths, count: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw centres (t, y, x) that lie on few, evenly spaced frames."""
+    first, last = widths.reach[0], frames - widths.reach[0] - 1
+    slices = np.unique(np.linspace(first, last, 1 + int(np.ceil((last - first) / (SLICE_SPACING * widths.t)))).round())
+    rows, columns = np.nonzero(inside)
+    chosen = rng.integers(len(rows), size=count)
+    times = slices[rng.integers(len(slices), size=count)].astype(np.int64)
+    return np.stack([times, rows[chosen], columns[chosen]], axis=1)
+
+
+class TimeMoments:
+    """Take the time integrals of a window around the frames that hold centres, and give weighted columns there.
+
+    Parameters
+    ----------
+    field : the training window.
+    centres : (M, 3) indices (t, y, x), best from :func:`slice_centres`: the cost grows with the number of frames.
+    widths : those of the law's columns (``WeakColumns.widths``).
+    settings : smoothing of gradients and noise correction, as for the law's columns.
+    """
+
+    def __init__(
+        self, field: Field, centres: NDArray[np.int64], widths: Widths, settings: WeakSettings | None = None
+    ) -> None:
+        self.field, self.centres, self.widths = field, centres, widths
+        self._settings = settings or WeakSettings()
+        self.slices, self._slice_of = np.unique(centres[:, 0], return_inverse=True)
+        self._moments: dict[sympy.Expr, Array32] = {}
+
+    @cached_property
+    def _basis(self) -> Array:
+        """φ(t) P_p(t) around a centre: (degree + 1, samples), ⟨P_p, P_q⟩_φ = δ_pq, P_0 = 1."""
+        phi = kernel(self.widths.t, self.widths.support, 0, self.field.dt)
+        tau = np.arange(len(phi)) - len(phi) // 2
+        powers = np.vander(tau / max(tau.max(), 1), DEGREE + 1, increasing=True)
+        orthonormal, triangle = np.linalg.qr(np.sqrt(phi)[:, None] * powers)
+        return np.asarray((np.sqrt(phi)[:, None] * orthonormal * np.sign(np.diag(triangle))).T)
+
+    def _windows(self) -> NDArray[np.int64]:
+        half = self._basis.shape[1] // 2
+        return np.asarray(self.slices[:, None] + np.arange(-half, half + 1)[None])
+
+    def in_time(self, functions: Array) -> Array:
+        """Project time functions (l, t) on the polynomials of every centre: (M, l, degree + 1)."""
+        by_slice = np.einsum("lst,pt->slp", np.atleast_2d(functions)[:, self._windows()], self._basis)
+        return np.asarray(by_slice[self._slice_of])
+
+    def moments(self, density: sympy.Expr = U) -> Array32:
+        """Give G_p of a density around every slice: (slice, degree + 1, y, x)."""
+        if density not in self._moments:
+            self._moments[density] = self._integrate(density)
+        return self._moments[density]
+
+    def _integrate(self, density: sympy.Expr) -> Array32:
+        degrees, _ = self._basis.shape
+        weights = np.zeros((len(self.slices), degrees, len(self.field)), np.float32)
+        for index, window in enumerate(self._windows()):
+            weights[index, :, window] = self._basis.T
+        flat = weights.reshape(-1, len(self.field))
+        shape = (len(self.slices), degrees, *self.field.grid.shape)
+        if not density.free_symbols:
+            return np.broadcast_to(np.float32(density) * weights.sum(axis=2)[..., None, None], shape)
+        values = self.field.values.reshape(len(self.field), -1)
+        if not is_nonlinear(density):
+            return np.asarray((np.float32(density.coeff(U)) * (flat @ values)).reshape(shape))
+        sigma, _ = gradient_smoothing(self.field, self._settings)
+        total = np.zeros((len(flat), values.shape[1]), np.float32)
+        for start in range(0, len(self.field), FRAMES_AT_ONCE):
+            window = slice(start, min(start + FRAMES_AT_ONCE, len(self.field)))
+            jets, spread = frame_jets(self.field, window, sigma, self._settings.noise_correction)
+            total += flat[:, window] @ evaluate_density(density, jets, spread).reshape(-1, values.shape[1])
+        return total.reshape(shape)
+
+    def columns(self, parts: Sequence[WeightedPart], in_time: Array | None = None) -> Array:
+        """Give the weak columns of a weighted term at the centres.
+
+        Steady: (M, i, j) for w_ij = A_i(y) B_j(x); with ``in_time`` (l, t): (M, l, i, j).
+        """
+        degrees = 1 if in_time is None else DEGREE + 1
+        total: Array = sum(part.factor * (-1) ** sum(part.derivative) * self._weigh(part, degrees) for part in parts)
+        if in_time is None:
+            # ⟨P_0, 1⟩ is 1 and all others vanish
+            return total[:, 0]
+        return np.asarray(np.einsum("mlp,mpij->mlij", self.in_time(in_time), total))
+
+    def _weigh(self, part: WeightedPart, degrees: int) -> Array:
+        """Integrate D^α φ · A_i B_j · G_p over the picture: (M, p, i, j)."""
+        moments = self.moments(part.density)
+        result = np.empty((len(self.centres), degrees, part.along_y.count, part.along_x.count))
+        for index in range(len(self.slices)):
+            chosen = np.flatnonzero(self._slice_of == index)
+            along_x = self._tests(1, part.derivative[0], part.along_x, part.density, self.centres[chosen, 2])
+            along_y = self._tests(0, part.derivative[1], part.along_y, part.density, self.centres[chosen, 1])
+            count, functions, samples = along_x.shape
+            rows = moments[index, :degrees].astype(float) @ along_x.reshape(-1, samples).T
+            rows = rows.reshape(degrees, -1, count, functions).transpose(2, 0, 1, 3)
+            result[chosen] = along_y[:, None] @ rows
+        return result
+
+    def _tests(
+        self, axis: int, order: int, profiles: Profiles, density: sympy.Expr, centres: NDArray[np.int64]
+    ) -> Array:
+        """Sample φ⁽ⁿ⁾(s − c) A_i(s) along an axis: (centre, function, sample)."""
+        grid = self.field.grid
+        sigma, spacing, samples = ((self.widths.y, grid.dy, grid.ny), (self.widths.x, grid.dx, grid.nx))[axis]
+
+        def placed(n: int) -> Array:
+            weights = kernel(sigma, self.widths.support, n, spacing)
+            table = np.zeros(2 * samples + 1)
+            half = len(weights) // 2
+            table[samples - half : samples + half + 1] = weights
+            return np.asarray(table[np.arange(samples)[None] - centres[:, None] + samples][:, None])
+
+        tests = placed(order) * profiles.values()[None]
+        if grid.pitch == "cells":
+            # the law's columns see φ averaged over a cell; sums over cell averages of u do that to φ·w as a whole,
+            # so what belongs to w is taken off, while point values of a density need φ's average added
+            if density.free_symbols and not is_nonlinear(density):
+                tests -= (
+                    spacing**2 / 24 * (2 * placed(order + 1) * profiles.values(1) + placed(order) * profiles.values(2))
+                )
+            else:
+                tests += spacing**2 / 24 * placed(order + 2) * profiles.values()
+        return np.asarray(tests)
