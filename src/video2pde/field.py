@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, IO, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
+from video2pde.files import atomic_path, atomic_write
 
 Pitch = Literal["cells", "nodes"]
 FORMAT_VERSION = 1
@@ -341,31 +339,3 @@ def held_back(values: NDArray[np.float32]) -> float:
         repeats += int(np.count_nonzero(sloped & (after == before)))
         counted += int(np.count_nonzero(sloped))
     return repeats / max(counted, 1)
-
-
-@contextmanager
-def atomic_path(target: Path) -> Iterator[Path]:
-    """Give a temporary path beside ``target`` that replaces it only if the block succeeds."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o644)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def atomic_write(target: Path) -> Iterator[IO[bytes]]:
-    """Open ``target`` for binary writing so that a failure leaves what was there before."""
-    with atomic_path(target) as temporary, temporary.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from video2pde import __version__
-from video2pde.calibration import Calibration, Est
+from video2pde.calibration import Calibration
 from video2pde.drift import Drift
+from video2pde.estimate import Estimate
 from video2pde.field import Field
 from video2pde.rollout.validate import Score, Validation
 from video2pde.selection import Selection
@@ -157,13 +158,13 @@ class Result:
     def _law_lines(self, law: Calibration) -> list[str]:
         unit = self.field.grid.unit
         terms = [
-            f"  {describe(term).text:<12} {interval_text(law.estimates[term.name])} {coefficient_units(term, unit)}"
+            f"  {describe(term).text:<12} {law.estimates[term.name]} {coefficient_units(term, unit)}"
             for term in law.terms
         ]
         motion = summarise_motion(law, self.field)
         drift = f"  drift        {motion.text}"
         if not motion.negligible:
-            scales = ", ".join(f"{axis} {interval_text(estimate)}" for axis, estimate in law.drift_scale.items())
+            scales = ", ".join(f"{axis} {estimate}" for axis, estimate in law.drift_scale.items())
             drift += f"; over the measured one: {scales}"
         return [equation_text(law.terms, law.estimates), "", *terms, drift]
 
@@ -222,9 +223,9 @@ def describe_law(calibration: Calibration, unit: str) -> dict[str, Any]:
     """Give one law as ``result.json`` holds it."""
     return {
         "library": calibration.library,
-        "drift_scale": {axis: _estimate(estimate) for axis, estimate in calibration.drift_scale.items()},
+        "drift_scale": {axis: estimate.to_json() for axis, estimate in calibration.drift_scale.items()},
         "terms": {
-            term.name: {**_estimate(calibration.estimates[term.name]), "unit": coefficient_units(term, unit)}
+            term.name: {**calibration.estimates[term.name].to_json(), "unit": coefficient_units(term, unit)}
             for term in calibration.terms
         },
         "equation": {
@@ -238,13 +239,13 @@ def describe_law(calibration: Calibration, unit: str) -> dict[str, Any]:
     }
 
 
-def equation_text(terms: Sequence[Term], estimates: Mapping[str, Est]) -> str:
+def equation_text(terms: Sequence[Term], estimates: Mapping[str, Estimate]) -> str:
     """Write the law in Unicode: u_t + v(t)·∇u = 9.005 |∇u|² + 0.666 Δu."""
     parts = [(estimates[term.name].value, describe(term).text) for term in terms]
     return "u_t + v(t)·∇u = " + (_join(parts, " ", "−") if parts else "0")
 
 
-def equation_latex(terms: Sequence[Term], estimates: Mapping[str, Est]) -> str:
+def equation_latex(terms: Sequence[Term], estimates: Mapping[str, Estimate]) -> str:
     """Write the law in LaTeX."""
     parts = [(estimates[term.name].value, describe(term).latex) for term in terms]
     return r"u_t + \mathbf{v}(t)\cdot\nabla u = " + (_join(parts, r"\,", "-") if parts else "0")
@@ -257,17 +258,6 @@ def _join(parts: Sequence[tuple[float, str]], space: str, minus: str) -> str:
         lead = (minus if value < 0 else "") if index == 0 else f" {sign} "
         text += f"{lead}{abs(value):.4g}" + ("" if term == "1" else f"{space}{term}")
     return text
-
-
-def interval_text(estimate: Est) -> str:
-    """Write an estimate with its interval."""
-    if not math.isfinite(estimate.low):
-        return f"{estimate.value:.5g} (no interval)"
-    return f"{estimate.value:.5g}  [{estimate.low:.5g}, {estimate.high:.5g}]"
-
-
-def _estimate(estimate: Est) -> dict[str, float]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def _scores(validation: Validation) -> dict[str, Any]:

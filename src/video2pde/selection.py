@@ -17,7 +17,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.calibration import Calibration, Est
+from video2pde.calibration import Calibration
+from video2pde.estimate import Estimate
 from video2pde.rollout.validate import Score, Validation
 from video2pde.settings import SelectionSettings
 
@@ -51,7 +52,7 @@ class Candidate:
 
     library: str
     terms: tuple[str, ...]
-    estimates: Mapping[str, Est]
+    estimates: Mapping[str, Estimate]
     rrmse: float
     front_rmse: float
     centroid_rmse: float
@@ -215,12 +216,12 @@ def _below(name: str, value: float, limit: float) -> Criterion:
     return Criterion(name, value, limit, bool(value <= limit), float((limit - value) / limit) if limit > 0 else 0.0)
 
 
-def _positive(laplacian: Est | None) -> Criterion:
+def _positive(laplacian: Estimate | None) -> Criterion:
     if laplacian is None:
         return Criterion("sign of the Laplacian", 0.0, 0.0, True, 0.0)
     # what cannot be told from zero is not backward diffusion
-    highest = laplacian.high if np.isfinite(laplacian.high) else laplacian.value
-    return Criterion("sign of the Laplacian", laplacian.value, 0.0, bool(highest >= 0), laplacian.value)
+    passed = laplacian.highest >= 0
+    return Criterion("sign of the Laplacian", laplacian.value, 0.0, passed, laplacian.value)
 
 
 def _clearly_worse(

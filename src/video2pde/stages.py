@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde import discovery
-from video2pde.calibration import calibrate, Calibration, make_problem, MISFIT, recording_errors
+from video2pde.calibration import calibrate, Calibration, make_problem, recording_errors
 from video2pde.calibration.front import fit_front, FrontFit
 from video2pde.calibration.start import estimate_start
 from video2pde.discovery.identifiability import Identifiability
@@ -28,8 +28,8 @@ from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.forced import simulate_forced
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
-from video2pde.rollout.validate import DRIFT, Score, validate, Validation
-from video2pde.selection import LEAST_SKILL, Selection
+from video2pde.rollout.validate import DRIFT, validate, Validation
+from video2pde.selection import Selection
 from video2pde.settings import Settings
 from video2pde.terms import libraries, Term
 
@@ -266,50 +266,3 @@ def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: 
             output="float32", device=settings.run.device,
         )  # fmt: skip
     return np.asarray(rollout.values, np.float32)
-
-
-WORTH_SAYING = 0.005
-"""Relative change of a coefficient by what an encoder's lag had added that is worth a line."""
-
-
-def judge_fit(chosen: Calibration, held_out: Score | None) -> tuple[str, ...]:
-    """Say where the chosen law leaves more than noise unexplained, or predicts little of the held-out frames."""
-    notes = _lag_notes(chosen)
-    name = chosen.library
-    if chosen.misfit > MISFIT:
-        notes.append(
-            f"{name} leaves {chosen.misfit**0.5:.2g} times the camera's noise unexplained: it is an approximation, "
-            "other terms or effects are at work, and the intervals do not cover what it leaves out"
-        )
-    if held_out is not None and held_out.skill < LEAST_SKILL:
-        notes.append(
-            f"on the held-out frames {name} is hardly better than a picture that stands still "
-            f"(it removes {max(held_out.skill, 0.0):.0%} of the squared error): do not trust its forecast"
-        )
-    return tuple(notes)
-
-
-def _lag_notes(chosen: Calibration) -> list[str]:
-    """Say by how much coefficients were moved for the lag of the film's encoder."""
-    moved = []
-    for term, lag in zip(chosen.terms, chosen.lag_bias, strict=False):
-        value = chosen.estimates[term.name].value
-        if value != 0 and abs(lag) > WORTH_SAYING * abs(value):
-            moved.append(f"{term.name} by {-lag / value:+.1%}")
-    if not moved:
-        return []
-    return [f"compression makes the film late; put right as far as it shows, which moved {', '.join(moved)}"]
-
-
-def collect_caveats(
-    found: Discovery, calibrations: Mapping[str, Calibration], refined: Mapping[str, Refinement]
-) -> tuple[str, ...]:
-    """Say what to bear in mind about the fits: narrowed test functions, what did not converge or agree."""
-    notes = [*found.system.widths.notes]
-    for name, calibration in calibrations.items():
-        if not calibration.fit.converged:
-            notes.append(f"calibration of {name} did not converge: {calibration.fit.reason}")
-        elif not calibration.same_place:
-            notes.append(f"the starts of {name} did not all end at the same coefficients")
-    notes += [f"inverse PINN of {name}: {r.reason}" for name, r in refined.items() if not r.converged]
-    return tuple(notes)

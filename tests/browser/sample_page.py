@@ -6,6 +6,7 @@ import base64
 
 import numpy as np
 
+from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid, Windows
 from video2pde.report.document import (
     Axis,
@@ -19,7 +20,6 @@ from video2pde.report.document import (
     Details,
     Ellipse,
     Equation,
-    Estimate,
     Head,
     Headline,
     Heatmap,
@@ -100,12 +100,16 @@ def sample_page() -> Page:
             "u_t + c_x v_x(t) u_x + c_y v_y(t) u_y = a |∇u|² + β Δu",
         ),
         coefficients=(
-            Coefficient(Math("a", "a"), "|∇u|², motion of the front", 9.0056, 8.951, 9.061, "image units²/s"),
-            Coefficient(Math(r"\beta", "β"), "Δu, diffusion", 0.6654, 0.641, 0.688, "image units²/s"),
+            Coefficient(Math("a", "a"), "|∇u|², motion of the front", Estimate(9.0056, 8.951, 9.061), "image units²/s"),
+            Coefficient(Math(r"\beta", "β"), "Δu, diffusion", Estimate(0.6654, 0.641, 0.688), "image units²/s"),
             Coefficient(
-                Math("c_x", "c_x"), "drift along x", 1.012, 0.981, 1.044, "1", "1 if the measured drift is right"
+                Math("c_x", "c_x"),
+                "drift along x",
+                Estimate(1.012, 0.981, 1.044),
+                "1",
+                "1 if the measured drift is right",
             ),
-            Coefficient(Math("c_y", "c_y"), "drift along y", 0.987, 0.94, 1.031, "1"),
+            Coefficient(Math("c_y", "c_y"), "drift along y", Estimate(0.987, 0.94, 1.031), "1"),
         ),
         headlines=(
             Headline("Test error (rRMSE)", "4.2 %", "held out, looked at once"),
@@ -304,9 +308,9 @@ def _bootstrap() -> Section:
     pairs = Pairs(
         "Bootstrap replicates",
         (
-            Quantity("a", "", 9.0056, 8.951, 9.061, 9.005),
-            Quantity("β", "", 0.6654, 0.641, 0.688, 0.666),
-            Quantity("c_x", "", 1.01, 0.98, 1.04),
+            Quantity("a", "", Estimate(9.0056, 8.951, 9.061), 9.005),
+            Quantity("β", "", Estimate(0.6654, 0.641, 0.688), 0.666),
+            Quantity("c_x", "", Estimate(1.01, 0.98, 1.04)),
         ),
         samples,
         "The replicates of a and β are positively correlated.",

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from video2pde.errors import InputError
-from video2pde.field import atomic_write, Field, Grid, Provenance, Windows
+from video2pde.field import Field, Grid, Provenance, Windows
+from video2pde.files import atomic_write
 
 GRID = Grid(4, 5, 8.0, 20.0, "mm")
 TIMES = np.linspace(1.0, 2.0, 6)

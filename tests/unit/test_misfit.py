@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from video2pde.calibration import Est
 from video2pde.calibration.linearise import Window
 from video2pde.calibration.systematic import noise_variance
+from video2pde.caveats import judge_fit
+from video2pde.estimate import Estimate
 from video2pde.field import Grid
-from video2pde.stages import judge_fit
 from video2pde.terms import CATALOGUE
 
 
@@ -50,7 +50,7 @@ def test_a_law_that_leaves_more_than_noise_or_predicts_nothing_is_called_so() ->
 
 def test_what_an_encoder_had_added_is_said_where_it_matters() -> None:
     terms = (CATALOGUE["grad_squared"], CATALOGUE["laplacian"])
-    estimates = {"grad_squared": Est(10.0, 9.0, 11.0), "laplacian": Est(0.5, 0.4, 0.6)}
+    estimates = {"grad_squared": Estimate(10.0, 9.0, 11.0), "laplacian": Estimate(0.5, 0.4, 0.6)}
     late: Any = SimpleNamespace(
         library="C", misfit=1.0, terms=terms, estimates=estimates, lag_bias=np.array([-0.01, -0.01])
     )

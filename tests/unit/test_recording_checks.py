@@ -13,10 +13,11 @@ from recording_files import levels, write_film
 
 from video2pde.errors import InputError
 from video2pde.field import Grid
-from video2pde.recording import preview, read_recording, RecordingResult, suggest_crop, write_figures
+from video2pde.recording import preview, read_recording, RecordingResult, suggest_crop
 from video2pde.recording.base import Header
 from video2pde.recording.checks import sweep_smoothing
 from video2pde.recording.observable import clip_headroom, empty_levels, normalise
+from video2pde.report.recording_figures import write_recording_figures
 from video2pde.settings import RecordingSettings
 
 
@@ -291,11 +292,11 @@ def test_preview_suggests_where_things_change(tmp_path: Path) -> None:
 
 def test_figures_are_written_whole(tmp_path: Path) -> None:
     result = read(tmp_path, plume(12))
-    paths = write_figures(result, tmp_path / "figures", formats=("png",))
+    paths = write_recording_figures(result, tmp_path / "figures", formats=("png",))
     assert len(paths) == 5
     assert all(path.stat().st_size > 5000 for path in paths)
     assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == sorted(p.name for p in paths)
     result.field.save(tmp_path / "field.npz")
     with pytest.raises(InputError, match="no camera frames"):
-        write_figures(read_recording(tmp_path / "field.npz"), tmp_path / "none")
+        write_recording_figures(read_recording(tmp_path / "field.npz"), tmp_path / "none")
     assert not (tmp_path / "none").exists()

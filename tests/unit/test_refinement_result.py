@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from video2pde.estimate import Estimate
 from video2pde.refinement.result import check_agreement, History, judge_convergence, SeedRun, summarise
 
 STEPS = np.arange(10.0, 1001.0, 10.0)
@@ -79,6 +80,6 @@ def test_one_unconverged_seed_is_named():
 
 def test_agreement_with_intervals():
     result = summarise(("a", "b"), (make_run(1, [9.0, 0.6]),), None, "cpu", ())
-    rows = check_agreement(result, {"a": (8.9, 9.3), "b": (0.65, 0.75)})
+    rows = check_agreement(result, {"a": Estimate(9.1, 8.9, 9.3), "b": Estimate(0.7, 0.65, 0.75)})
     assert [(row.term, row.inside) for row in rows] == [("a", True), ("b", False)]
     assert [row.distance for row in rows] == pytest.approx([0.5, 2.0])

@@ -15,16 +15,17 @@ import pytest
 from report_runs import add_refinement, HOSTILE, make_run, noise_field, spreading_field
 
 from video2pde.errors import InputError
+from video2pde.estimate import Estimate
 from video2pde.report import publish
 from video2pde.report.artefacts import Artefacts, load_artefacts
 from video2pde.report.content import compose_page, Story
-from video2pde.report.document import Bar, Check, Code, Equation, Estimate, Image, Math, Page, Series, Strong
+from video2pde.report.document import Bar, Check, Code, Equation, Image, Math, Page, Series, Strong
 from video2pde.report.figures import collect_figures, write_figures
 from video2pde.report.page import render_page
 from video2pde.report.sheets import Entry, fill, to_csv, to_latex
 from video2pde.report.summaries import ellipse_path, running_intervals, thin
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
-from video2pde.result import equation_text, interval_text, summarise_motion
+from video2pde.result import equation_text, summarise_motion
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
@@ -95,11 +96,10 @@ def test_the_head_says_what_result_json_says(page: Page, result: dict[str, Any])
     shown = {c.symbol.plain: c for c in page.head.coefficients}
     for name, stored in result["selected"]["terms"].items():
         plain = describe(CATALOGUE[name]).text
-        assert shown[plain].value == stored["value"]
-        assert (shown[plain].low, shown[plain].high) == (stored["low"], stored["high"])
+        assert shown[plain].estimate == Estimate.from_json(stored)
         assert shown[plain].unit == stored["unit"]
     for axis in "xy":
-        assert shown[f"c_{axis}"].value == result["selected"]["drift_scale"][axis]["value"]
+        assert shown[f"c_{axis}"].estimate == Estimate.from_json(result["selected"]["drift_scale"][axis])
     ours = [bar for bar in page.head.comparisons[0].bars if bar.ours]
     assert [bar.value for bar in ours] == [pytest.approx(100 * result["test"]["rrmse"])]
     others = {bar.name: bar.value for bar in walk(page.head.comparisons[0]) if isinstance(bar, Bar)}
@@ -110,7 +110,7 @@ def test_every_number_on_the_page_is_the_artefacts(page: Page, law: Artefacts, r
     sections = {section.id: section for section in page.sections}
     cells = [v for v in walk(sections["calibration"]) if isinstance(v, Estimate)]
     stored = result["selected"]["terms"]["laplacian"]
-    assert Estimate(stored["value"], stored["low"], stored["high"]) in cells
+    assert Estimate.from_json(stored) in cells
     conditions = {result["libraries"][name]["condition"] for name in result["libraries"]}
     assert conditions <= {v for v in walk(sections["conditioning"]) if isinstance(v, float)}
     lines = [v for v in walk(sections["test"]) if isinstance(v, Series) and v.name == result["selected"]["library"]]
@@ -161,10 +161,10 @@ def test_an_ambiguous_verdict_shows_the_alternatives(law: Artefacts) -> None:
     shown = [v for v in walk(told) if isinstance(v, Equation)]
     estimates = law.calibrations[other].estimates
     assert [v.plain for v in shown] == [equation_text(law.calibrations[other].terms, estimates)]
-    assert all(interval_text(estimate) in words(page.head.notes) for estimate in estimates.values())
+    assert all(str(estimate) in words(page.head.notes) for estimate in estimates.values())
     text = replace(law.result, selection=two).summary()
     assert f"or, as good ({other}):" in text
-    assert all(interval_text(estimate) in text for estimate in estimates.values())
+    assert all(str(estimate) in text for estimate in estimates.values())
     assert "or, as good" not in law.result.summary()
     assert selection.tied == ()
 

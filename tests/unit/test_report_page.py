@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from video2pde.errors import InputError
+from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid, Windows
 from video2pde.report import page as page_module
 from video2pde.report.document import (
@@ -20,7 +21,6 @@ from video2pde.report.document import (
     Check,
     Column,
     Equation,
-    Estimate,
     Head,
     Heatmap,
     histogram,
@@ -91,11 +91,11 @@ class TestNumbers:
             ((-120.4, -180.0, -60.0), ("−120", "[−180, −60]")),
             ((4.1e-5, 3.8e-5, 4.4e-5), ("4.10×10⁻⁵", "[3.80, 4.40]×10⁻⁵")),
             ((2.0, 2.0, 2.0), ("2", "[2, 2]")),
-            ((2.0, None, None), ("2", "")),
+            ((2.0,), ("2", "")),
         ],
     )
     def test_estimates_show_the_digits_that_their_interval_supports(self, numbers: tuple, texts: tuple) -> None:
-        assert format_estimate(*numbers) == texts
+        assert format_estimate(Estimate(*numbers)) == texts
 
 
 class TestFormulae:

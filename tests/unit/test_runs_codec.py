@@ -198,7 +198,7 @@ def test_the_hostile_files_differ_from_a_good_one_by_what_is_wrong_in_them(tmp_p
         an_object("video2pde.cli.__main__:main"),
         an_object("video2pde.field:os.system"),
         an_object("video2pde.field:Path"),
-        an_object("video2pde.field:atomic_write"),
+        an_object("video2pde.files:atomic_write"),
         an_object("video2pde.runs.folder:RunFolder", path="x"),
         an_object("video2pde.drift:Field"),  # defined elsewhere
         an_object("video2pde.nowhere:Grid", **GOOD_GRID),

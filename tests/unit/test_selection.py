@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from video2pde.calibration import Est
+from video2pde.estimate import Estimate
 from video2pde.selection import block_error, exceeds, select, Selection
 
 FRAMES = 60
@@ -33,16 +33,16 @@ def score(mse: float | NDArray[Any], front: float = 0.1, centroid: float = 0.1, 
 def choose(
     errors: Mapping[str, float | NDArray[Any]],
     fits: Mapping[str, float] | None = None,
-    laplacian: Est | None = None,
+    laplacian: Estimate | None = None,
     extra: Mapping[str, Any] | None = None,
     stuck: tuple[str, ...] = (),
     **options: Any,
 ) -> Selection:
     """Select among libraries with the given squared errors; persistence has 1."""
-    estimate = laplacian or Est(0.7, 0.6, 0.8)
+    estimate = laplacian or Estimate(0.7, 0.6, 0.8)
     calibrations: Any = {
         name: SimpleNamespace(
-            estimates={term: estimate if term == "laplacian" else Est(9.0, 8.9, 9.1) for term in TERMS[name]},
+            estimates={term: estimate if term == "laplacian" else Estimate(9.0, 8.9, 9.1) for term in TERMS[name]},
             fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6), converged=name not in stuck),
         )
         for name in errors
@@ -116,10 +116,10 @@ def test_nothing_better_than_persistence_is_no_law() -> None:
 
 
 def test_backward_diffusion_is_not_chosen() -> None:
-    chosen = choose({"C": 0.01}, laplacian=Est(-0.3, -0.4, -0.2))
+    chosen = choose({"C": 0.01}, laplacian=Estimate(-0.3, -0.4, -0.2))
     assert chosen.verdict == "no_law"
     assert "backward diffusion" in chosen.reason
-    undecided = choose({"C": 0.01}, laplacian=Est(-0.01, -0.1, 0.08))
+    undecided = choose({"C": 0.01}, laplacian=Estimate(-0.01, -0.1, 0.08))
     assert undecided.verdict == "law"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from video2pde.errors import InputError
+from video2pde.estimate import Estimate
 from video2pde.field import Grid, Windows
 from video2pde.settings import RecordingSettings, RolloutSettings
 from video2pde.terms import Term
@@ -22,15 +22,8 @@ VELOCITY = np.stack([0.1 * TIMES, -0.2 + 0 * TIMES], axis=1)
 OWN = Term.of("mine", ("x", "u*sqrt(u)"), ("", "exp(1)*u_x*0.123456789"), ("xy", "u*u_y/3"))
 
 
-@dataclass(frozen=True)
-class Est:
-    value: float
-    low: float
-    high: float
-
-
 def make(**more: Any) -> SavedModel:
-    estimates = {"grad_squared": Est(9.0, 8.8, 9.3), "laplacian": Est(0.67, float("nan"), float("nan")), "mine": 0.25}
+    estimates = {"grad_squared": Estimate(9.0, 8.8, 9.3), "laplacian": Estimate(0.67), "mine": 0.25}
     terms = ["grad_squared", "laplacian", OWN]
     draws = np.array([[9.1, 0.66, 0.2], [8.9, 0.68, 0.3]])
     given: dict[str, Any] = {"draws": draws, "drift_scale": (0.9, 1.1), **more}

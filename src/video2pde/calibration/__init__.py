@@ -22,6 +22,7 @@ from video2pde.calibration.linearise import prepare_window, Window
 from video2pde.calibration.simplex import fit_nelder_mead
 from video2pde.calibration.systematic import finer_problem, grid_bias, noise_variance
 from video2pde.errors import StageError
+from video2pde.estimate import Estimate
 from video2pde.field import Field, held_back, LATE
 from video2pde.parallel import count_workers
 from video2pde.rollout.model import Model
@@ -64,18 +65,6 @@ START_SHARE = 10
 """The initial frame is estimated from this fraction of the window's frames."""
 
 
-@dataclass(frozen=True)
-class Est:
-    """An estimate with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.5g} [{self.low:.5g}, {self.high:.5g}]"
-
-
 @dataclass(frozen=True, eq=False)
 class Attempt:
     """One fit from one start: where it came from, where it ended."""
@@ -102,8 +91,8 @@ class Calibration:
 
     library: str
     terms: tuple[Term, ...]
-    estimates: Mapping[str, Est]
-    drift_scale: Mapping[str, Est]
+    estimates: Mapping[str, Estimate]
+    drift_scale: Mapping[str, Estimate]
     fit: Fit
     attempts: tuple[Attempt, ...]
     same_place: bool
@@ -280,7 +269,7 @@ class Biases(NamedTuple):
 
 def _estimates(
     problem: Problem, fit: Fit, boot: Bootstrap | None, biases: Biases, floor: float, zero: float
-) -> dict[str, Est]:
+) -> dict[str, Estimate]:
     """Take off what grid and lag have added, and attach intervals: the bootstrap's, with what else is not known.
 
     ``floor``: the systematic error that stays, relative; ``zero``: what is not known of u = 0. All in quadrature.
@@ -290,7 +279,7 @@ def _estimates(
     for index, term in enumerate(problem.terms):
         if boot is None or not np.isfinite(boot.low[index]):
             value = float(fit.coefficients[index] - off[index])
-            result[term.name] = Est(value, float("nan"), float("nan"))
+            result[term.name] = Estimate(value)
             continue
         found = float(boot.value[index])
         value = found - float(off[index])
@@ -298,20 +287,20 @@ def _estimates(
         left = [share * bias[index] for share, bias in shares]
         systematic = np.linalg.norm([floor * value, zero * boot.offset[index], *left])
         below, above = (np.hypot(abs(end - found), systematic) for end in (boot.low[index], boot.high[index]))
-        result[term.name] = Est(value, value - float(below), value + float(above))
+        result[term.name] = Estimate(value, value - float(below), value + float(above))
     return result
 
 
-def _drift_scale(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, Est]:
+def _drift_scale(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, Estimate]:
     """Compare the refined drift with the given one: the factor that fits best, axis by axis."""
     scales = {}
     for axis, name in enumerate("xy"):
         given = problem.velocity[:, axis]
         power = float(given @ given)
         if power == 0:
-            scales[name] = Est(1.0, 1.0, 1.0)
+            scales[name] = Estimate(1.0, 1.0, 1.0)
             continue
         value = float(given @ fit.velocity[:, axis]) / power
         spread = 0.0 if boot is None else float(np.abs(given) @ boot.velocity_std[:, axis]) / power
-        scales[name] = Est(value, value - 1.96 * spread, value + 1.96 * spread)
+        scales[name] = Estimate(value, value - 1.96 * spread, value + 1.96 * spread)
     return scales

@@ -110,10 +110,10 @@ def _write_checks(result: RecordingResult, folder: Path, figures: bool, display:
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "checks.json").write_text(text + "\n", encoding="utf-8")
     if figures:
-        from video2pde.recording import write_figures
+        from video2pde.report.recording_figures import write_recording_figures
 
         with display.task("drawing"):
-            write_figures(result, folder / "figures")
+            write_recording_figures(result, folder / "figures")
 
 
 def _describe(result: RecordingResult) -> str:

@@ -253,8 +253,7 @@ def _cells(summary: RunSummary) -> list[list[str]]:
     terms: dict[str, Any] = dict(summary.terms or {})
     name_width = max(map(len, terms), default=0)
     coefficients = [
-        " ".join([name.ljust(name_width), *format_estimate(entry.value, entry.low, entry.high)]).rstrip()
-        for name, entry in terms.items()
+        " ".join([name.ljust(name_width), *format_estimate(entry)]).rstrip() for name, entry in terms.items()
     ]
     law = f"{summary.library}: {summary.equation}" if summary.library else "–"
     time = "–" if summary.seconds is None else f"{summary.seconds:.0f} s"

@@ -116,7 +116,7 @@ def export(
     video2pde export run --to python --out law.py && python law.py --duration 10
     video2pde export run --to pypde --out law_pypde.py
     """
-    from video2pde.field import atomic_write
+    from video2pde.files import atomic_write
     from video2pde.using.export import export_model
     from video2pde.using.modelfile import SavedModel
 

@@ -10,7 +10,6 @@ from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from video2pde.recording.checks import Checks as Checks
-    from video2pde.recording.figures import write_figures as write_figures
     from video2pde.recording.look import Preview as Preview
     from video2pde.recording.look import preview as preview
     from video2pde.recording.look import suggest_crop as suggest_crop
@@ -28,7 +27,6 @@ _HOMES = {
     "read_field": "read",
     "read_recording": "read",
     "suggest_crop": "look",
-    "write_figures": "figures",
 }
 
 __all__ = [
@@ -40,7 +38,6 @@ __all__ = [
     "read_field",
     "read_recording",
     "suggest_crop",
-    "write_figures",
 ]
 
 

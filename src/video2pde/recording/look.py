@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.field import atomic_path
+from video2pde.files import atomic_path
 from video2pde.recording.base import DamagedError, Header, Picture, Recording
 from video2pde.recording.layout import plan_layout
 from video2pde.recording.resize import AreaResizer
@@ -76,7 +76,7 @@ def preview(
         tuple(look.notes),
     )
     if target is not None:
-        from video2pde.recording.figures import draw_preview
+        from video2pde.recording.preview_figure import draw_preview
 
         figure = draw_preview(result)
         with atomic_path(target) as temporary:

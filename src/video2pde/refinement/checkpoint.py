@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.field import atomic_write, Field
+from video2pde.field import Field
+from video2pde.files import atomic_write
 from video2pde.refinement.result import History
 from video2pde.refinement.training import Training
 from video2pde.terms.term import Term

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.estimate import Estimate
+
 Array = NDArray[np.float64]
 
 PLATEAU = 0.01
@@ -169,24 +171,23 @@ class Agreement:
 
     term: str
     value: float
-    low: float
-    high: float
+    calibrated: Estimate
     inside: bool
     distance: float
 
 
-def check_agreement(refinement: Refinement, intervals: Mapping[str, tuple[float, float]]) -> tuple[Agreement, ...]:
-    """Compare the refined coefficients with (low, high) intervals of a calibration, term by term.
+def check_agreement(refinement: Refinement, calibrated: Mapping[str, Estimate]) -> tuple[Agreement, ...]:
+    """Compare the refined coefficients with the intervals of a calibration, term by term; those without are left out.
 
     A coefficient is inside if the interval, widened by twice the spread over seeds, holds it.
     """
     rows = []
     for term, value in refinement.coefficients.items():
-        if term not in intervals:
+        if term not in calibrated or not calibrated[term].has_interval:
             continue
-        low, high = intervals[term]
+        low, high = calibrated[term].low, calibrated[term].high
         slack = 0.0 if refinement.spread is None else 2.0 * refinement.spread[term]
         half = max(0.5 * (high - low), 1e-300)
         distance = abs(value - 0.5 * (low + high)) / half
-        rows.append(Agreement(term, value, low, high, low - slack <= value <= high + slack, distance))
+        rows.append(Agreement(term, value, calibrated[term], low - slack <= value <= high + slack, distance))
     return tuple(rows)

@@ -11,6 +11,7 @@ from typing import Any
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.front import FrontFit
+from video2pde.caveats import collect_caveats, judge_fit
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
@@ -22,7 +23,7 @@ from video2pde.runs.archive import load_artefact, read_meta
 from video2pde.runs.folder import STANDING
 from video2pde.selection import Selection
 from video2pde.settings import load_settings, Settings
-from video2pde.stages import collect_caveats, Discovery, Evaluation, judge_fit
+from video2pde.stages import Discovery, Evaluation
 
 
 @dataclass(frozen=True, eq=False)

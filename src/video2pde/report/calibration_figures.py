@@ -60,7 +60,7 @@ def _draw_histogram(axes: Any, draws: Any, calibration: Calibration, index: int)
     term = calibration.terms[index].name
     estimate = calibration.estimates[term]
     axes.hist(draws, bins="auto", color=style.term_colour(term), alpha=0.75)
-    if np.isfinite(estimate.low):
+    if estimate.has_interval:
         axes.axvspan(estimate.low, estimate.high, color=style.LIGHT, alpha=0.6, zorder=0, label="95 % interval")
     axes.axvline(calibration.fit.coefficients[index], color=style.BLACK, lw=0.9, label="fit")
     axes.set_ylabel("replicates")
@@ -123,7 +123,7 @@ def _draw_estimates(
         axes.plot(weak[name], place - 0.22, "s", color=colour, mfc="none")
     if refinement is not None:
         axes.plot(refinement.coefficients[name], place + 0.22, "^", color=colour, mfc="none")
-    if np.isfinite(estimate.low):
+    if estimate.has_interval:
         axes.plot([estimate.low, estimate.high], [place, place], color=colour, lw=2)
     axes.plot(estimate.value, place, "o", color=colour)
 

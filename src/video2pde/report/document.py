@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.estimate import Estimate
 from video2pde.report.inline import Code, Inline, Link, Math, Strong, Text
 from video2pde.report.plots import (
     Axis,
@@ -45,7 +46,6 @@ __all__ = [
     "Details",
     "Ellipse",
     "Equation",
-    "Estimate",
     "Film",
     "Head",
     "Headline",
@@ -114,15 +114,6 @@ class Column:
     unit: str = ""
     align: Align = "left"
     format: str = ".4g"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Give a value with its interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -263,13 +254,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """Give one coefficient of the law with its 95 % interval (None: not estimated)."""
+    """Show one coefficient of the law with its 95 % interval."""
 
     symbol: Math
     meaning: str
-    value: float
-    low: float | None = None
-    high: float | None = None
+    estimate: Estimate
     unit: str = ""
     note: str = ""
 

@@ -12,9 +12,15 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
 
-from video2pde.field import atomic_path
-from video2pde.recording import figures as recording_figures
-from video2pde.report import calibration_figures, discovery_figures, refinement_figures, rollout_figures, style
+from video2pde.files import atomic_path
+from video2pde.report import (
+    calibration_figures,
+    discovery_figures,
+    recording_figures,
+    refinement_figures,
+    rollout_figures,
+    style,
+)
 from video2pde.report.artefacts import Artefacts
 from video2pde.stages import FRONT
 

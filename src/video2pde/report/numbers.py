@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from video2pde.estimate import Estimate
+
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
@@ -19,14 +21,16 @@ def format_number(value: float | int | None, spec: str = ".4g") -> str:
     return re.sub(r"(^|[^0-9A-Za-z])-", r"\1−", powered)
 
 
-def format_estimate(value: float, low: float | None, high: float | None, spec: str = ".4g") -> tuple[str, str]:
+def format_estimate(estimate: Estimate, spec: str = ".4g") -> tuple[str, str]:
     """Write a value and its interval with two digits of the interval's half-width.
 
     Returns the value and ``[low, high]``, the latter empty where there is no interval.
     """
-    if low is None or high is None or not all(map(math.isfinite, (value, low, high))) or high <= low:
-        shown = "" if low is None or high is None else f"[{format_number(low, spec)}, {format_number(high, spec)}]"
-        return format_number(value, spec), shown
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if not estimate.has_interval:
+        return format_number(value, spec), ""
+    if not math.isfinite(value) or high <= low:
+        return format_number(value, spec), f"[{format_number(low, spec)}, {format_number(high, spec)}]"
     largest = max(abs(value), abs(low), abs(high))
     decimals = 1 - math.floor(math.log10((high - low) / 2))
     if largest < 1e-3 or largest >= 1e6:

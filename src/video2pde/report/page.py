@@ -10,6 +10,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import math
 import zlib
 from functools import cache
 from importlib import resources
@@ -20,20 +21,21 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from video2pde.field import atomic_write
+from video2pde.estimate import Estimate
+from video2pde.files import atomic_write
 from video2pde.report.document import (
     Check,
     Code,
     Coefficient,
     Column,
     Equation,
-    Estimate,
     Film,
     Heatmap,
     Image,
     Math,
     Page,
     Player,
+    Quantity,
     Strong,
     Table,
 )
@@ -101,8 +103,11 @@ def _plain(value: Any, films: list[str]) -> Any:
         case Math() | Equation():
             return _fields(value, films) | {"tree": latex_to_tree(value.latex)}
         case Coefficient():
-            shown, interval = format_estimate(value.value, value.low, value.high)
-            return _fields(value, films) | {"shown": shown, "interval": interval}
+            shown, interval = format_estimate(value.estimate)
+            return _fields(value, films) | value.estimate.to_json() | {"shown": shown, "interval": interval}
+        case Quantity():
+            known = Estimate(math.nan) if value.estimate is None else value.estimate
+            return _fields(value, films) | {key: _plain(end, films) for key, end in known.to_json().items()}
         case Heatmap():
             texts = [[format_number(float(v), value.format) for v in row] for row in value.values]
             return _fields(value, films) | {"texts": texts}
@@ -131,7 +136,7 @@ def _fields(value: Any, films: list[str]) -> dict[str, Any]:
     return plain
 
 
-_OWN_FORM = {("rows", Table), ("mask", Player), ("payload", Film)}
+_OWN_FORM = {("estimate", Coefficient), ("estimate", Quantity), ("rows", Table), ("mask", Player), ("payload", Film)}
 
 
 def _number(value: Any) -> float | int | None:
@@ -156,7 +161,7 @@ def _cell(cell: Any, spec: str) -> dict[str, Any]:
             state = {True: "pass", False: "fail", None: "none"}[check.passed]
             return {"text": word, "sort": {"pass": 0, "fail": 1, "none": 2}[state], "state": state}
         case Estimate():
-            shown, interval = format_estimate(cell.value, cell.low, cell.high, spec)
+            shown, interval = format_estimate(cell, spec)
             return {"text": shown, "interval": interval, "sort": _number(cell.value)}
         case Math():
             return {"text": cell.plain, "sort": cell.plain, "tree": latex_to_tree(cell.latex)}

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.estimate import Estimate
 from video2pde.report.inline import Text
 
 Numbers: TypeAlias = Sequence[float] | NDArray[Any]
@@ -155,9 +156,7 @@ class Quantity:
 
     name: str
     unit: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
+    estimate: Estimate | None = None
     truth: float | None = None
 
 

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from video2pde.field import atomic_write
+from video2pde.files import atomic_write
 from video2pde.report.artefacts import Artefacts, load_artefacts
 from video2pde.report.content import compose_page, Story
 from video2pde.report.figures import write_figures

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from video2pde.report.document import Cell, Check, Column, Estimate, Table
+from video2pde.estimate import Estimate
+from video2pde.report.document import Cell, Check, Column, Table
 from video2pde.report.numbers import format_estimate, format_number
 
 _TEX = {
@@ -117,7 +118,7 @@ def _shown(cell: Cell, entry: Entry) -> Cell:
     if not entry.percent or cell is None or not isinstance(cell, int | float | Estimate):
         return cell
     if isinstance(cell, Estimate):
-        return Estimate(100 * cell.value, 100 * cell.low, 100 * cell.high)
+        return cell.scaled(100.0)
     return 100.0 * cell
 
 
@@ -154,7 +155,7 @@ def _text(cell: Any, spec: str) -> str:
         case Check():
             return cell.text or {True: "pass", False: "fail", None: "–"}[cell.passed]
         case Estimate():
-            return " ".join(format_estimate(cell.value, cell.low, cell.high, spec)).strip()
+            return " ".join(format_estimate(cell, spec)).strip()
         case str():
             return cell
         case int() | float():

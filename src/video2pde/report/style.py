@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
-from video2pde.field import atomic_path
+from video2pde.files import atomic_path
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 

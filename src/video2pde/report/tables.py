@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from video2pde.calibration import Calibration, Est
+from video2pde.calibration import Calibration
 from video2pde.calibration.front import FrontFit
 from video2pde.discovery.identifiability import Identifiability
-from video2pde.field import atomic_write
+from video2pde.files import atomic_write
 from video2pde.recording.checks import Checks, SmoothingSweep
 from video2pde.recording.warn import FLICKER, REPEATED, SATURATED, SHAKE, SIGNAL_SATURATED
 from video2pde.refinement.result import check_agreement, Refinement
 from video2pde.report.artefacts import Artefacts
 from video2pde.report.discovery_tables import tabulate_coefficients, tabulate_conditioning, tabulate_stability
-from video2pde.report.document import Check, Estimate
+from video2pde.report.document import Check
 from video2pde.report.sheets import Entry, fill, Sheet, to_csv, to_latex
 from video2pde.rollout.validate import Score, Validation
 from video2pde.selection import Selection
 
+DRIFTS = ("learned", "measured")
 LIBRARY = Entry("library", "library")
 TERM = Entry("term", "term")
 RRMSE = Entry("rrmse", "rRMSE", percent=True, format=".3g")
@@ -57,9 +58,9 @@ def collect_sheets(run: Artefacts) -> list[Sheet]:
     if run.selection is not None and run.selection.candidates:
         sheets.append(list_selection(run.selection))
     if run.final_validation is not None and run.final_validation.rows:
-        sheets.append(list_scores(run.final_validation, "calibrated-validation", ("B", "baseline")))
+        sheets.append(list_scores(run.final_validation, "calibrated-validation", ("measured", "baseline")))
     if run.evaluation is not None:
-        sheets.append(list_scores(run.evaluation.scores, "test", ("B", "baseline")))
+        sheets.append(list_scores(run.evaluation.scores, "test", ("measured", "baseline")))
     return sheets
 
 
@@ -168,31 +169,31 @@ def list_stability(found: Identifiability) -> Sheet:
 
 
 def list_modes(validation: Validation) -> Sheet:
-    """List every library under learned (A) and measured (B) drift."""
+    """List every library under learned and measured drift."""
     unit = validation.unit
     rows = []
     for row in validation.rows:
         line: dict[str, Any] = {
             "library": row.library, "preferred": row.preferred, "beats": _beats(row.best), "verdict": row.best.verdict,
         }  # fmt: skip
-        for mode, score in (("A", row.learned), ("B", row.measured)):
+        for mode, score in zip(DRIFTS, (row.learned, row.measured), strict=True):
             line |= {f"{mode}_{key}": value for key, value in _errors(score).items()}
         rows.append(line)
     entries = [LIBRARY]
-    entries += [Entry(f"{m}_rrmse", f"rRMSE {m}", percent=True, format=".3g") for m in "AB"]
-    entries += [Entry(f"{m}_front_rmse", f"front {m}", unit, ".3g") for m in "AB"]
-    entries += [Entry(f"{m}_centroid_rmse", f"centroid {m}", unit, ".3g") for m in "AB"]
-    entries += [Entry("preferred", "better"), Entry("beats", "beats persistence"), Entry("verdict", "verdict")]
-    caption = "Rollouts over the validation window with learned (A) and measured (B) drift; root-mean-square errors."
+    entries += [Entry(f"{m}_rrmse", f"rRMSE, {m} drift", percent=True, format=".3g") for m in DRIFTS]
+    entries += [Entry(f"{m}_front_rmse", f"front, {m} drift", unit, ".3g") for m in DRIFTS]
+    entries += [Entry(f"{m}_centroid_rmse", f"centroid, {m} drift", unit, ".3g") for m in DRIFTS]
+    entries += [Entry("preferred", "better drift"), Entry("beats", "beats persistence"), Entry("verdict", "verdict")]
+    caption = "Rollouts over the validation window with learned and with measured drift; root-mean-square errors."
     return fill("validation", caption, entries, rows)
 
 
-def list_scores(validation: Validation, name: str, modes: Sequence[str] = ("A", "B", "baseline")) -> Sheet:
+def list_scores(validation: Validation, name: str, modes: Sequence[str] = ("learned", "measured", "baseline")) -> Sheet:
     """List models and baselines from the smallest error to the largest."""
     scores = sorted((s for s in validation.scores if s.mode in modes), key=lambda s: s.full.rrmse)
     rows = [
         {
-            "name": s.name, "drift": {"A": "learned", "B": "measured", "baseline": "–"}[s.mode], **_errors(s),
+            "name": s.name, "drift": "–" if s.mode == "baseline" else s.mode, **_errors(s),
             "one_step_rrmse": s.one_step.rrmse, "skill": s.skill, "beats": _beats(s), "verdict": s.verdict,
         }
         for s in scores
@@ -216,11 +217,7 @@ def list_refined(refined: Mapping[str, Refinement], calibrations: Mapping[str, C
     rows = []
     for library, refinement in refined.items():
         calibration = calibrations.get(library)
-        known = (
-            {}
-            if calibration is None
-            else {n: (e.low, e.high) for n, e in calibration.estimates.items() if e.low == e.low}
-        )
+        known = {} if calibration is None else calibration.estimates
         agreement = {a.term: a for a in check_agreement(refinement, known)}
         for term, value in refinement.coefficients.items():
             rows.append(
@@ -230,7 +227,7 @@ def list_refined(refined: Mapping[str, Refinement], calibrations: Mapping[str, C
                     "weak": (refinement.start or {}).get(term),
                     "refined": value,
                     "spread": (refinement.spread or {}).get(term),
-                    "calibrated": None if calibration is None else estimate(calibration.estimates[term]),
+                    "calibrated": None if calibration is None else calibration.estimates[term],
                     "inside": Check(agreement[term].inside, "yes" if agreement[term].inside else "no")
                     if term in agreement
                     else None,
@@ -268,7 +265,7 @@ def list_calibrated(calibrations: Mapping[str, Calibration], validation: Validat
         for index, term in enumerate(calibration.terms):
             rows.append(
                 {
-                    "library": name, "term": term.name, "estimate": estimate(calibration.estimates[term.name]),
+                    "library": name, "term": term.name, "estimate": calibration.estimates[term.name],
                     "fit": float(calibration.fit.coefficients[index]),
                     "bias": None if boot is None else float(boot.bias[index]),
                     "std": None if boot is None or boot.converged < 2 else float(boot.draws[:, index].std(ddof=1)),
@@ -355,12 +352,6 @@ def list_selection(selection: Selection) -> Sheet:
         Entry("chosen", "chosen"),
     )
     return fill("selection", "The four criteria on the validation window.", entries, rows)
-
-
-def estimate(found: Est) -> Estimate | float:
-    """Give an estimate as a cell: with its interval where there is one."""
-    known = found.low == found.low and found.high == found.high
-    return Estimate(found.value, found.low, found.high) if known else found.value
 
 
 def _beats(score: Score) -> Check:

@@ -61,7 +61,7 @@ class Model:
         return sum((c for term, c in zip(self.terms, self.coefficients, strict=True) if term.name == name), 0.0)
 
     def with_measured_drift(self) -> Model:
-        """Take the drift as measured: c_x = c_y = 1 (mode B)."""
+        """Take the drift as measured: c_x = c_y = 1."""
         return replace(self, drift_scale=(1.0, 1.0))
 
     def with_viscosity(self, viscosity: float) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import Device, predict_one_step, Rollout, simulate_batch
 from video2pde.settings import RolloutSettings
 
-Mode = Literal["A", "B", "baseline"]
+Mode = Literal["learned", "measured", "baseline"]
 PERSISTENCE, DRIFT, DIFFUSION = "persistence", "drift", "drift + diffusion"
 SNAPSHOTS = 4
 
@@ -30,7 +30,7 @@ class Score:
     Parameters
     ----------
     name : library or baseline.
-    mode : A (learned drift scale), B (measured drift) or baseline.
+    mode : ``learned`` (the drift scaled as the fit learned it), ``measured`` (the drift as measured) or ``baseline``.
     model : what was integrated; None for persistence.
     full : metrics of the rollout from the window's first frame.
     one_step : metrics of the predictions of each frame from the observed one before it.
@@ -78,20 +78,20 @@ class Row:
     measured: Score
 
     @property
-    def preferred(self) -> Literal["A", "B"]:
-        """The mode with the smaller rollout error; B, the simpler one, where they agree to rounding."""
-        return "A" if self.learned.full.rrmse < self.measured.full.rrmse * (1 - 1e-9) else "B"
+    def preferred(self) -> Literal["learned", "measured"]:
+        """The drift with the smaller rollout error; the measured one, simpler, where they agree to rounding."""
+        return "learned" if self.learned.full.rrmse < self.measured.full.rrmse * (1 - 1e-9) else "measured"
 
     @property
     def best(self) -> Score:
-        return self.learned if self.preferred == "A" else self.measured
+        return self.learned if self.preferred == "learned" else self.measured
 
 
 @dataclass(frozen=True, eq=False)
 class Validation:
     """Hold the scores of all models and baselines on one window, and what the figures need.
 
-    ``rows`` are ordered by the error under mode B. ``observed_snapshots`` (s, y, x) are the observed frames
+    ``rows`` are ordered by the error under the measured drift. ``observed_snapshots`` (s, y, x) are the observed frames
     at the indices ``snapshot_frames`` of ``times``; ``extent`` is (height, width) in ``unit``.
     """
 
@@ -110,53 +110,13 @@ class Validation:
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """Every score: the baselines, then each library under A and B."""
+        """Every score: the baselines, then each library under learned and measured drift."""
         return (*self.baselines, *(score for row in self.rows for score in (row.learned, row.measured)))
 
     @property
     def best(self) -> Row | None:
         """The library with the smallest rollout error, or None without libraries."""
         return min(self.rows, key=lambda row: row.best.full.rrmse, default=None)
-
-    def table(self) -> list[dict[str, Any]]:
-        """Give the table of validation diagnostics: errors in per cent and in the grid's unit."""
-        return [
-            {
-                "library": row.library,
-                "A_rrmse_percent": 100 * row.learned.full.rrmse,
-                "B_rrmse_percent": 100 * row.measured.full.rrmse,
-                "A_front_mae": row.learned.full.front_mae,
-                "A_front_rmse": row.learned.full.front_rmse,
-                "B_front_mae": row.measured.full.front_mae,
-                "B_front_rmse": row.measured.full.front_rmse,
-                "A_centroid_rmse": row.learned.full.centroid_rmse,
-                "B_centroid_rmse": row.measured.full.centroid_rmse,
-                "preferred": row.preferred,
-                "skill": row.best.skill,
-                "verdict": row.best.verdict,
-            }
-            for row in self.rows
-        ]
-
-    def ladder(self) -> list[dict[str, Any]]:
-        """Give every score as one line: full and one-step error, skill, verdict."""
-        return [
-            {
-                "name": score.name,
-                "mode": score.mode,
-                "rrmse_percent": 100 * score.full.rrmse,
-                "one_step_rrmse_percent": 100 * score.one_step.rrmse,
-                "front_mae": score.full.front_mae,
-                "front_rmse": score.full.front_rmse,
-                "centroid_mae": score.full.centroid_mae,
-                "centroid_rmse": score.full.centroid_rmse,
-                "skill": score.skill,
-                "one_step_skill": score.one_step_skill,
-                "clipped": score.clipped,
-                "verdict": score.verdict,
-            }
-            for score in self.scores
-        ]
 
 
 def validate(
@@ -176,7 +136,7 @@ def validate(
     Parameters
     ----------
     window : the observed frames of the window.
-    models : by library name; their ``drift_scale`` is the learned one (mode A), mode B sets it to 1.
+    models : by library name; their ``drift_scale`` is the learned one; under the measured drift it is 1.
     velocity : shape (t, 2), measured (v_x, v_y) at the window's times, length per second; or one for each model
         by name, the baselines' under ``"drift"``.
     settings : the simulator's.
@@ -192,7 +152,7 @@ def validate(
     if diffusion is not None:
         entries.append((DIFFUSION, "baseline", Model.of({"laplacian": diffusion})))
     for name, model in models.items():
-        entries += [(name, "A", model), (name, "B", model.with_measured_drift())]
+        entries += [(name, "learned", model), (name, "measured", model.with_measured_drift())]
     persistence = judge.score_persistence()
     given = velocity if isinstance(velocity, Mapping) else {name: velocity for name, _, _ in entries}
     velocities = [np.asarray(given[DRIFT if mode == "baseline" else name], float) for name, mode, _ in entries]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from video2pde.errors import InputError
-from video2pde.field import atomic_write
+from video2pde.files import atomic_write
 from video2pde.runs.codec import AnyArray, ARRAY_KINDS, decode, encode
 
 FORMAT = 1

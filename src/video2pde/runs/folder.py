@@ -25,7 +25,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from video2pde import __version__
 from video2pde.errors import InputError
-from video2pde.field import atomic_write
+from video2pde.files import atomic_write
 from video2pde.runs.archive import load_artefact, read_meta, save_artefact
 from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.keys import stage_key

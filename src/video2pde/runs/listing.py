@@ -9,17 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from video2pde.errors import InputError
+from video2pde.estimate import Estimate
 
 UNFINISHED = "unfinished"
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A coefficient with its 95 % interval; None where there is none."""
-
-    value: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -34,7 +26,7 @@ class RunSummary:
     verdict: str
     library: str | None = None
     equation: str = ""
-    terms: Mapping[str, Interval] | None = None
+    terms: Mapping[str, Estimate] | None = None
     rrmse: float | None = None
     persistence: float | None = None
     seconds: float | None = None
@@ -66,15 +58,11 @@ def _summarise(folder: Path, result: Mapping[str, Any]) -> RunSummary:
         str(result["verdict"]),
         None if law is None else str(law["library"]),
         "" if law is None else str(law["equation"]["text"]),
-        None if law is None else {name: _interval(entry) for name, entry in law["terms"].items()},
+        None if law is None else {name: Estimate.from_json(entry) for name, entry in law["terms"].items()},
         _number(test.get("rrmse")),
         _number(test.get("baselines", {}).get("persistence")),
         sum(float(seconds) for seconds in result["timings_s"].values()),
     )
-
-
-def _interval(entry: Mapping[str, Any]) -> Interval:
-    return Interval(float(entry["value"]), _number(entry.get("low")), _number(entry.get("high")))
 
 
 def _number(value: Any) -> float | None:

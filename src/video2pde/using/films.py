@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.field import atomic_path, atomic_write
+from video2pde.files import atomic_path, atomic_write
 from video2pde.using.ensemble import Ensemble
 
 Frames = NDArray[Any]

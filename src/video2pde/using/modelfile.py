@@ -7,12 +7,11 @@ whitelist of ``terms.parse``; nothing in a file is ever evaluated.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +20,9 @@ from pydantic import model_validator, ValidationError
 
 import video2pde
 from video2pde.errors import InputError
-from video2pde.field import atomic_write, Grid, Windows
+from video2pde.estimate import Estimate
+from video2pde.field import Grid, Windows
+from video2pde.files import atomic_write
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import Rollout, simulate
 from video2pde.settings import RecordingSettings, RolloutSettings
@@ -40,17 +41,6 @@ TAIL = 0.1
 
 Array = NDArray[np.float64]
 Velocity = Literal["measured", "mean", "none"]
-
-
-class Estimate(Protocol):
-    """An estimate with its 95 % interval; NaN where there is none."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 class SavedModel(Entry):
@@ -115,10 +105,10 @@ class SavedModel(Entry):
         """
         chosen = rollout or RolloutSettings()
         whole = tuple(get_term(term) if isinstance(term, str) else term for term in terms)
-        ends = {term.name: _interval(estimates[term.name]) for term in whole}
+        known = {term.name: _as_estimate(estimates[term.name]) for term in whole}
         rows = np.zeros((0, len(whole))) if draws is None else np.asarray(draws, float)
         values = {
-            "terms": [_save_term(term, *ends[term.name], grid.unit) for term in whole],
+            "terms": [_save_term(term, known[term.name], grid.unit) for term in whole],
             "drift": {
                 "times": np.asarray(times, float).tolist(),
                 "velocity": [tuple(pair) for pair in np.asarray(velocity, float).tolist()],
@@ -284,7 +274,7 @@ class SavedModel(Entry):
             for row in values["draws"]:
                 row[index] += viscosity
         else:
-            values["terms"].append(_save_term(CATALOGUE["laplacian"], viscosity, None, None, self.grid.unit))
+            values["terms"].append(_save_term(CATALOGUE["laplacian"], Estimate(viscosity), self.grid.unit))
             for row in values["draws"]:
                 row.append(viscosity)
         return _validate(values, "the model")
@@ -313,18 +303,14 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number that a model may hold")
 
 
-def _interval(estimate: Estimate | float) -> tuple[float, float | None, float | None]:
-    if isinstance(estimate, int | float):
-        return float(estimate), None, None
-    low, high = float(estimate.low), float(estimate.high)
-    known = math.isfinite(low) and math.isfinite(high)
-    return float(estimate.value), low if known else None, high if known else None
+def _as_estimate(given: Estimate | float) -> Estimate:
+    return Estimate(float(given)) if isinstance(given, int | float) else given
 
 
-def _save_term(term: Term, value: float, low: float | None, high: float | None, unit: str) -> dict[str, Any]:
+def _save_term(term: Term, estimate: Estimate, unit: str) -> dict[str, Any]:
     parts = [
         {"derivative": "x" * part.derivative[0] + "y" * part.derivative[1], "density": write_density(part.density)}
         for part in term.parts
     ]
     units = coefficient_units(term, unit)
-    return {"name": term.name, "parts": parts, "value": value, "low": low, "high": high, "units": units}
+    return {"name": term.name, "parts": parts, **estimate.to_json(), "units": units}

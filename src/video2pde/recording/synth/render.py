@@ -16,7 +16,8 @@ from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError, StageError
-from video2pde.field import atomic_path, atomic_write, Grid
+from video2pde.field import Grid
+from video2pde.files import atomic_path, atomic_write
 from video2pde.recording.synth.laws import Case, make_case
 from video2pde.recording.synth.solvers import sample_case
 

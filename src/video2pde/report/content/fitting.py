@@ -75,8 +75,7 @@ def _refinement_sentence(story: Story) -> str:
         calibration = story.run.calibrations.get(name)
         agree = ""
         if calibration is not None:
-            known = {n: (e.low, e.high) for n, e in calibration.estimates.items() if np.isfinite(e.low)}
-            inside = [a.inside for a in check_agreement(refinement, known)]
+            inside = [a.inside for a in check_agreement(refinement, calibration.estimates)]
             agree = (
                 ""
                 if not inside
@@ -167,7 +166,7 @@ def tell_calibration(story: Story) -> Section | None:
 
 def _calibration_sentence(story: Story, chosen: Calibration) -> str:
     values = listed(
-        f"{number(e.value)} ({number(e.low)} to {number(e.high)}) for {story.term(n)}" if np.isfinite(e.low)
+        f"{number(e.value)} ({number(e.low)} to {number(e.high)}) for {story.term(n)}" if e.has_interval
         else f"{number(e.value)} for {story.term(n)}"
         for n, e in chosen.estimates.items()
     )  # fmt: skip
@@ -232,7 +231,7 @@ def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
     units = [coefficient_units(term, story.unit) for term in calibration.terms]
     names = [story.term(term.name) for term in calibration.terms]
     estimates = [calibration.estimates[term.name] for term in calibration.terms]
-    quantities = tuple(Quantity(n, u, e.value, e.low, e.high) for n, u, e in zip(names, units, estimates, strict=True))
+    quantities = tuple(Quantity(n, u, e) for n, u, e in zip(names, units, estimates, strict=True))
     centre, covariance = bootstrap_covariance(boot)
     pairs = Pairs(
         f"Bootstrap replicates of {calibration.library}", quantities, boot.draws,

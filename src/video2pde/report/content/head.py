@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from video2pde.calibration import Calibration, Est
+from video2pde.calibration import Calibration
+from video2pde.estimate import Estimate
 from video2pde.report.content.words import count, listed, MEANINGS, number, percent, Story
 from video2pde.report.document import (
     Bar,
@@ -143,11 +143,9 @@ def _caption(story: Story) -> str:
     return f"Lengths in {story.unit}, times in seconds; {drift}.{extra}"
 
 
-def _coefficient(symbol: Math, meaning: str, estimate: Est, unit: str) -> Coefficient:
-    known = math.isfinite(estimate.low) and math.isfinite(estimate.high)
-    note = "" if known else "no interval: no bootstrap replicate converged, or none was asked for"
-    low, high = (estimate.low, estimate.high) if known else (None, None)
-    return Coefficient(symbol, meaning, estimate.value, low, high, unit, note)
+def _coefficient(symbol: Math, meaning: str, estimate: Estimate, unit: str) -> Coefficient:
+    note = "" if estimate.has_interval else "no interval: no bootstrap replicate converged, or none was asked for"
+    return Coefficient(symbol, meaning, estimate, unit, note)
 
 
 def _headlines(story: Story) -> tuple[Headline, ...]:

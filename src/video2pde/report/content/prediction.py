@@ -63,7 +63,7 @@ def _validation_sentence(validation: Validation) -> str:
         return "No library had a law to roll out."
     beaten = sum(row.best.beats_persistence for row in validation.rows)
     failed = [row.library for row in validation.rows if row.best.failure]
-    mode, other = ("learned", best.measured) if best.preferred == "A" else ("measured", best.learned)
+    mode, other = ("learned", best.measured) if best.preferred == "learned" else ("measured", best.learned)
     text = (
         f"Rolled out over {len(validation.times)} frames it was not fitted to, {best.library} does best with an error "
         f"of {percent(best.best.full.rrmse)} ({mode} drift; the other mode {percent(other.full.rrmse)}), against "
@@ -171,7 +171,7 @@ def tell_test(story: Story) -> Section | None:
     if run.evaluation is None:
         return None
     test, score = run.evaluation.scores, run.test_score
-    listing = tables.list_scores(test, "test", ("B", "baseline"))
+    listing = tables.list_scores(test, "test", ("measured", "baseline"))
     items: list[Item] = [story.table(listing.only(*_without_verdict(listing))), *_failures(test)]
     items += draw_over_time(test, [row.measured for row in test.rows])
     if score is not None:

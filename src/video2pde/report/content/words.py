@@ -19,7 +19,7 @@ from video2pde.report.numbers import format_number
 from video2pde.report.plots import Colour
 from video2pde.report.sheets import Sheet, to_table
 from video2pde.report.style import base_library
-from video2pde.result import equation_text, interval_text
+from video2pde.result import equation_text
 from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.catalogue import own_terms
 from video2pde.terms.words import coefficient_units, describe
@@ -119,7 +119,7 @@ class Story:
         """Write a calibrated law with the intervals of its coefficients, in one line."""
         law = self.run.calibrations[name]
         estimates = (
-            f"{self.term(term.name)} {interval_text(law.estimates[term.name])} {coefficient_units(term, self.unit)}"
+            f"{self.term(term.name)} {law.estimates[term.name]} {coefficient_units(term, self.unit)}"
             for term in law.terms
         )
         return f"{equation_text(law.terms, law.estimates)}, with {', '.join(estimates)}"

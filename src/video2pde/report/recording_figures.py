@@ -1,4 +1,4 @@
-"""Pictures of the checks. They draw what the checks hold and compute nothing of their own."""
+"""Figures of the recording stage: camera frames, fields and checks, drawn as the stage left them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from video2pde.errors import InputError
-from video2pde.field import atomic_path
+from video2pde.files import atomic_path
 from video2pde.recording.base import Header
 from video2pde.recording.checks import Checks
 from video2pde.recording.layout import Layout
-from video2pde.recording.look import Preview
+from video2pde.recording.preview_figure import CROP_BOX
 from video2pde.recording.read import RecordingResult
 
 FIELD_COLOURS = "viridis"
-BOX: dict[str, Any] = {"fill": False, "edgecolor": "#e4572e", "linewidth": 1.6}
 DOTS_PER_INCH = 120
 
 
-def write_figures(
+def write_recording_figures(
     result: RecordingResult, folder: str | os.PathLike[str], formats: tuple[str, ...] = ("png",)
 ) -> tuple[Path, ...]:
     """Draw all pictures of a recording into ``folder`` and return their paths."""
@@ -64,7 +63,7 @@ def draw_panels(result: RecordingResult) -> Figure:
     limits = min(float(s.thumbnail.min()) for s in chosen), max(float(s.thumbnail.max()) for s in chosen)
     for row, sample in zip(axes, chosen, strict=True):
         _camera(row[0], sample.thumbnail, header, limits)
-        row[0].add_patch(Rectangle(layout.crop[:2], *layout.crop[2:], **BOX))
+        row[0].add_patch(Rectangle(layout.crop[:2], *layout.crop[2:], **CROP_BOX))
         row[0].set_title(f"frame at {sample.time:.3g} s, crop box", fontsize=9)
         _camera(row[1], sample.thumbnail, header, limits)
         x0, y0, width, height = layout.inner
@@ -150,24 +149,6 @@ def draw_background(result: RecordingResult) -> Figure:
     black, white = checks.saturation.black, checks.saturation.white
     right.set_title(f"saturated pixels: {black:.2%} black, {white:.2%} white", fontsize=10)
     figure.colorbar(image, ax=right, label="share of the cell's pixels", fraction=0.046)
-    return figure
-
-
-def draw_preview(result: Preview) -> Figure:
-    """Show first, middle and last frame with the crop box."""
-    header = result.header
-    figure = _figure(14.0, 14.0 / 3 * header.height / header.width + 1.1)
-    axes = figure.subplots(1, 3)
-    low, high = min(float(f.min()) for f in result.frames), max(float(f.max()) for f in result.frames)
-    for axis, name, time, frame in zip(axes, ("first", "middle", "last"), result.times, result.frames, strict=True):
-        axis.imshow(frame, cmap="gray", vmin=low, vmax=high, extent=(0, header.width, header.height, 0))
-        axis.add_patch(Rectangle(result.crop[:2], *result.crop[2:], **BOX))
-        axis.set_title(f"{name} frame, {time:.4g} {result.time_unit}")
-        axis.set_xlabel("x (camera pixels)")
-    axes[0].set_ylabel("y (camera pixels)")
-    word = "suggested crop" if result.suggested else "crop"
-    box = ", ".join(map(str, result.crop))
-    figure.suptitle(f"{result.path.name}: {result.count} frames of {header.width}×{header.height}; {word} = [{box}]")
     return figure
 
 

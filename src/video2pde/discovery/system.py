@@ -1,0 +1,75 @@
+"""The weak system of all libraries, assembled once, and what is made of it: sparse fits and diagnoses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
+from video2pde.discovery.moments import term_moments
+from video2pde.discovery.regression import fit_library, SparseFit
+from video2pde.discovery.weak import weak_columns, WeakColumns, WeakSystem
+from video2pde.drift import Drift
+from video2pde.field import Field
+from video2pde.settings import Settings
+from video2pde.terms import CATALOGUE, DRIFT, libraries, Term
+
+
+@dataclass(frozen=True, eq=False)
+class Weak:
+    """Hold the weak system of a training window and what new centres need.
+
+    ``moments`` (t, 2) by term: how a unit coefficient moves the centroid; zeros where that is off.
+    """
+
+    columns: WeakColumns
+    system: WeakSystem
+    moments: dict[str, NDArray[np.float64]]
+
+
+def weak_system(
+    train: Field,
+    drift: Drift,
+    settings: Settings | None = None,
+    total_frames: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Weak:
+    """Assemble the weak system of every library on the training window.
+
+    Parameters
+    ----------
+    train : the training window alone; ``drift`` its frames of the drift.
+    total_frames : frames of the whole recording (σ_t is a share of them); default: from the split's share.
+    """
+    settings = settings or Settings()
+    terms = all_terms(settings)
+    frames = total_frames or round(len(train) / settings.split.train)
+    moments = np.zeros((len(terms), len(train), 2))
+    if settings.drift.law_correction:
+        moments = term_moments(train, drift, terms, settings.weak)
+    columns = weak_columns(train, drift.velocity, terms, settings.weak, frames, moments, progress)
+    system = columns.draw(settings.weak.test_functions, np.random.default_rng([settings.run.seed, 0]))
+    return Weak(columns, system, {term.name: m for term, m in zip(terms, moments, strict=True)})
+
+
+def all_terms(settings: Settings) -> list[Term]:
+    """Give every term of every library once, the drift last."""
+    named = {term.name: term for terms in libraries(settings).values() for term in terms}
+    return [*named.values(), *(CATALOGUE[name] for name in DRIFT)]
+
+
+def discover(weak: Weak, settings: Settings | None = None) -> dict[str, SparseFit]:
+    """Fit every library sparsely to the weak system."""
+    settings = settings or Settings()
+    return {
+        name: fit_library(name, [term.name for term in terms], weak.system, settings.regression)
+        for name, terms in libraries(settings).items()
+    }
+
+
+def diagnose(weak: Weak, settings: Settings | None = None) -> Identifiability:
+    """Diagnose every library: conditioning, correlations, threshold sweep, random-centre stability, verdict."""
+    return diagnose_libraries(weak.columns, weak.system, settings or Settings())
