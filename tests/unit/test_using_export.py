@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,12 +101,60 @@ def test_json_is_the_model_file() -> None:
     assert SavedModel.parse(export_model(model, "json")) == model
 
 
-def test_text_from_a_file_stays_in_its_comment() -> None:
-    nasty = "film\"\"\"\nimport os\nos.abort()\n'''\\"
-    for form in ("python", "pypde", "dedalus", "sympy"):
-        text = export_model(make(LAWS["C"], path=nasty), form)
-        compile(text, form, "exec")
-        assert "\nimport os" not in text
+STUB = "import sys; from unittest.mock import MagicMock; sys.modules[__name__] = MagicMock()\n"
+CODE = "import os;os.mkdir(str(7331))"
+HOSTILE = (
+    f"<<SIZE>>;{CODE}#", f"<<DRIFT>>\n{CODE}\n", f"<<COEFFICIENTS>>\n{CODE}", f'"""\n{CODE}\n"""', f"'\n{CODE}\n'",
+    f"\\\n{CODE}", f"<<<<UNIT>>SIZE>>;{CODE}#", f"{{{CODE}}}", f"x\u2028{CODE}", f"#\r{CODE}", f"%s);{CODE}#",
+)  # fmt: skip
+
+
+def hostile_models() -> list[SavedModel]:
+    """Models as a file may hold them, with code in each text in turn; those that a file may not hold are left out."""
+    plain = make(LAWS["C"], OWN).model_dump(by_alias=True)
+    models = []
+    for text in HOSTILE:
+        places = [{"grid": {"unit": text}}, {"provenance": {"path": text}}]
+        places += [
+            {"terms": {"units": unit}, "provenance": {"path": text}} for unit in (text, "<<SOURCE>>", "<<SIZE>>")
+        ]
+        for place in places:
+            changed = json.loads(json.dumps(plain))
+            for key, entries in place.items():
+                for target in changed[key] if isinstance(changed[key], list) else [changed[key]]:
+                    target.update(entries)
+            try:
+                models.append(SavedModel.parse(json.dumps(changed)))
+            except InputError:
+                continue
+    return models
+
+
+@pytest.mark.parametrize("form", ["python", "pypde", "dedalus", "sympy"])
+def test_no_text_of_a_model_file_becomes_code(form: str, tmp_path: Path) -> None:
+    """Every script is run: the folder that the texts would make is not there afterwards."""
+    (tmp_path / "pde.py").write_text(STUB)
+    (tmp_path / "dedalus").mkdir()
+    (tmp_path / "dedalus" / "__init__.py").write_text("")
+    (tmp_path / "dedalus" / "public.py").write_text(STUB)
+    scripts = []
+    for number, model in enumerate(hostile_models()):
+        scripts.append(tmp_path / f"law{number}.py")
+        scripts[-1].write_text(export_model(model, form), encoding="utf-8", newline="\n")  # type: ignore[arg-type]
+    assert len(scripts) > 2 * len(HOSTILE)
+    driver = "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path)"
+    subprocess.run([sys.executable, "-c", driver, *map(str, scripts)], check=True, cwd=tmp_path)
+    assert not (tmp_path / "7331").exists()
+
+
+def test_texts_of_a_model_are_kept_as_they_are() -> None:
+    path = 'films/it\'s "one" <<SIZE>>.mp4'
+    space: dict[str, Any] = {"__name__": "law"}
+    exec(compile(export_model(make(LAWS["C"], path=path), "python"), "law.py", "exec"), space)
+    assert space["SOURCE"] == path
+    assert space["UNIT"] == "µm"
+    assert space["UNITS"] == {"c_grad_squared": "µm²/s", "c_laplacian": "µm²/s"}
+    assert space["EQUATION"].startswith("u_t")
 
 
 def test_an_unknown_form_is_named() -> None:

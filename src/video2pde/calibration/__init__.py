@@ -16,7 +16,7 @@ from scipy.ndimage import gaussian_filter
 
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.coding import lag_bias
-from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration.fit import coefficient_scales, Fit, fit_rollout, Problem
 from video2pde.calibration.growth import refit_growing
 from video2pde.calibration.linearise import prepare_window, Window
 from video2pde.calibration.simplex import fit_nelder_mead
@@ -179,8 +179,8 @@ def make_problem(
     slopes = np.zeros((len(terms), len(train), 2))
     if options.drift != "spline" and settings.drift.law_correction:
         slopes = np.stack([-moments[term.name] for term in terms])
-    scales = tuple(float(max(abs(value), 1e-9)) for value in values)
     window = prepare_window(train, options.max_points, settings.run.seed, options.undo_coding)
+    scales = coefficient_scales(window, terms, values)
     return Problem(
         tuple(terms), window, velocity, slopes, values, options.drift, options.drift_knots,
         bound_substeps(window, terms, values, settings.rollout), max(5, len(train) // START_SHARE), scales,

@@ -38,6 +38,8 @@ STALLED, GAIN = 20, 1e-3
 """Steps without a relative gain of this size after which a fit is given up."""
 BASE_PASSES = 2
 """How often the frames that start the Jacobian are brought back to the initial time."""
+LEAST_SCALE = 1e-6
+"""Smallest scale of a coefficient, in units of the size at which its term alone would explain all change."""
 MODE_SMOOTHING = 2.0
 """Pixels: σ of the filter under the modes of the initial frame, which need not be exact but free of noise."""
 
@@ -338,12 +340,31 @@ def damped_step(problem: Problem, state: State, damping: float = 0.0) -> Array:
         hessian[index] *= state.coefficients[index]
         hessian[:, index] *= state.coefficients[index]
         slope[index] *= state.coefficients[index]
-    scale = np.sqrt(np.maximum(np.diag(hessian), 1e-30))
+    scale = column_sizes(hessian)
     matrix = hessian / np.outer(scale, scale) + (damping + 1e-12) * np.eye(len(slope))
     step = np.asarray(-np.linalg.solve(matrix, slope / scale) / scale)
     for index in problem.log_terms:
         step[index] = state.coefficients[index] * np.expm1(np.clip(step[index], -2.0, 2.0))
     return step
+
+
+def column_sizes(hessian: Array) -> Array:
+    """Give each column's length, 1 where there is none: no length in the recording's units is small in itself."""
+    diagonal = np.diag(hessian)
+    return np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+
+
+def coefficient_scales(window: Window, terms: Sequence[Term], values: Array) -> tuple[float, ...]:
+    """Give the size of each coefficient: its own, or where it is (nearly) zero a small part of the size at which its
+    term alone would change the picture as much as the window does."""
+    first, last = (gaussian_filter(np.asarray(window.values[k], float), MODE_SMOOTHING) for k in (0, -1))
+    change = float(np.abs(last - first).max()) / float(window.times[-1] - window.times[0])
+    sizes = []
+    for term, value in zip(terms, values, strict=True):
+        rate = float(np.abs(apply_term(term, first, window.grid.dx, window.grid.dy)).max())
+        natural = change / rate if rate > 0 and change > 0 else 1.0
+        sizes.append(float(max(abs(value), LEAST_SCALE * natural)))
+    return tuple(sizes)
 
 
 def relative_size(problem: Problem, step: Array) -> float:

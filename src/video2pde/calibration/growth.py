@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from video2pde.calibration.fit import (
+    column_sizes,
     displacement,
     Fit,
     normal_matrix,
@@ -149,7 +150,7 @@ def _way(times: Array, velocity: Array) -> Array:
 
 def solve_step(hessian: Array, slope: Array) -> Array:
     """Solve for the step that JᵀJ and Jᵀr ask for."""
-    scale = np.sqrt(np.maximum(np.diag(hessian), 1e-30))
+    scale = column_sizes(hessian)
     return np.asarray(
         -np.linalg.solve(hessian / np.outer(scale, scale) + 1e-12 * np.eye(len(scale)), slope / scale) / scale
     )

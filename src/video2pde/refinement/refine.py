@@ -205,7 +205,8 @@ class _Job:
         rate, terms = np.asarray(seen.rate, np.float64), np.asarray(seen.terms, np.float64)
         size = float(np.sqrt(np.mean(rate**2)))
         size = max(size, 1e-6 * self.samples.spread / self.samples.duration)
-        natural = size / np.maximum(np.sqrt(np.mean(terms**2, axis=0)), 1e-12)
+        lengths = np.sqrt(np.mean(terms**2, axis=0))
+        natural = size / np.where(lengths > 0, lengths, 1.0)
         unit = natural if self.settings.scaled_loss else np.ones_like(natural)
         start = self.start if self.start is not None else _solve(rate, terms)
         training = self.trainer.begin_joint(state.training, start / unit)
@@ -297,7 +298,8 @@ class _Job:
 
 
 def _solve(rate: Array, terms: Array) -> Array:
-    size = np.maximum(np.linalg.norm(terms, axis=0), 1e-300)
+    size = np.linalg.norm(terms, axis=0)
+    size = np.where(size > 0, size, 1.0)
     solution: Array = np.linalg.lstsq(terms / size, rate, rcond=1e-6)[0] / size
     return solution
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Literal
 
@@ -84,7 +86,7 @@ def _sympy(model: SavedModel) -> str:
     terms = [f"    + {coefficient_name(t)} * ({dialect.term(t)})  # {describe(t).text}" for t in model.law.terms]
     names = ", ".join(coefficient_name(term) for term in model.law.terms)
     names += "," if len(model.law.terms) == 1 else ""
-    values = [f"    {coefficient_name(e.term)}: {e.value!r},  # in {e.units}" for e in model.terms]
+    values = [f"    {coefficient_name(e.term)}: {e.value!r}," for e in model.terms]
     quoted = " ".join(coefficient_name(term) for term in model.law.terms)
     symbols = [f'{names} = symbols("{quoted}", real=True, seq=True)'] if names else []
     return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values)
@@ -118,7 +120,7 @@ def _numpy(model: SavedModel) -> str:
     ]
     return _fill(
         NUMPY, model, TERMS=terms, STIFFNESS=stiffness, WEIGHTS=weights,
-        BOUNDARY=["wrap" if model.boundary == "periodic" else "symmetric"], CLIP=[model.clip],
+        BOUNDARY=[repr("wrap" if model.boundary == "periodic" else "symmetric")], CLIP=[repr(model.clip)],
     )  # fmt: skip
 
 
@@ -163,7 +165,8 @@ DEDALUS_DIALECT = Dialect(
 
 
 def _pypde(model: SavedModel) -> str:
-    terms = [f'    "+ {coefficient_name(t)} * ({PYPDE_DIALECT.term(t)}) "' for t in model.law.terms]
+    terms = [_quoted(f"+ {coefficient_name(t)} * ({PYPDE_DIALECT.term(t)}) ") for t in model.law.terms]
+    terms = [f"    {term}" for term in terms]
     constants = [f'    "{coefficient_name(t)}": {coefficient_name(t)},' for t in model.law.terms]
     condition = '"periodic"' if model.boundary == "periodic" else '{"derivative": 0}'
     return _fill(
@@ -179,7 +182,11 @@ def _dedalus(model: SavedModel) -> str:
         side, sign = (left, "-") if is_linear(term) else (right, "+")
         side.append(f"{sign} {coefficient_name(term)}*({DEDALUS_DIALECT.term(term)})")
     return _fill(
-        DEDALUS, model, LEFT=[" ".join(left)], RIGHT=[" ".join(right)], MIRROR=[str(model.boundary != "periodic")]
+        DEDALUS,
+        model,
+        LEFT=[_quoted(" ".join(left))],
+        RIGHT=[_quoted(" ".join(right))],
+        MIRROR=[str(model.boundary != "periodic")],
     )
 
 
@@ -187,24 +194,26 @@ def _dedalus(model: SavedModel) -> str:
 
 
 def _fill(template: str, model: SavedModel, **blocks: list[str]) -> str:
-    """Put the model's numbers and lines into a template; a block stands alone on its line or inside one."""
+    """Put the model's numbers and lines into a template, in one pass: what is put in is not looked at again."""
     grid = model.grid
-    common: dict[str, list[str]] = {
-        "EQUATION": [write_equation(model.law.terms, model.law.coefficients).text],
-        "SOURCE": [_comment(model.provenance.path or "a recording")],
-        "UNIT": [_comment(grid.unit)],
+    equation = write_equation(model.law.terms, model.law.coefficients).text
+    filling: dict[str, list[str]] = {
+        "ORIGIN": [
+            f"EQUATION = {equation!r}",
+            f"SOURCE = {(model.provenance.path or 'a recording')!r}",
+            f"UNIT = {grid.unit!r}",
+        ],
         "COEFFICIENTS": coefficient_lines(model),
         "DRIFT": drift_lines(model),
         "SIZE": [f"NX, NY = {grid.nx}, {grid.ny}", f"DX, DY = {grid.dx!r}, {grid.dy!r}"],
         "INTERVAL": [repr(float(model.frame_interval))],
         "START": [repr(float(model.times[0]))],
         "DURATION": [repr(float(np.ptp(model.times)) or 1.0)],
+        **blocks,
     }
-    for name, lines in (common | blocks).items():
-        template = template.replace(f"<<{name}>>", "\n".join(lines))
-    return template
+    return re.sub("<<([A-Z]+)>>", lambda marker: "\n".join(filling[marker[1]]), template)
 
 
-def _comment(text: str) -> str:
-    """Keep text from a file inside the comment that it is put into."""
-    return "".join(sign if sign.isprintable() and sign not in "\\\"'" else "?" for sign in text)[:200]
+def _quoted(text: str) -> str:
+    """Write text as a literal in double quotes, as the scripts do."""
+    return json.dumps(text, ensure_ascii=False)

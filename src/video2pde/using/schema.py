@@ -17,8 +17,8 @@ from video2pde.using.densities import degree
 MAX_DEGREE = 8
 """Highest degree of a density in a file: higher ones take minutes to expand."""
 
-Number = Annotated[float, Limit(ge=-1e15, le=1e15)]
-Size = Annotated[float, Limit(gt=0, le=1e15)]
+Number = Annotated[float, Limit(ge=-1e120, le=1e120)]
+Size = Annotated[float, Limit(gt=0, le=1e20)]
 Short = Annotated[str, Limit(max_length=200)]
 
 

@@ -86,14 +86,14 @@ def coefficient_name(term: Term) -> str:
 
 
 def coefficient_lines(model: SavedModel) -> list[str]:
-    """Write one assignment for each coefficient, its units, interval and term in the comment."""
+    """Write one assignment for each coefficient, its interval and term in the comment; UNITS holds the units."""
     lines = []
     for entry in model.terms:
         known = entry.low is not None and entry.high is not None
         interval = f", 95 % interval [{entry.low:.5g}, {entry.high:.5g}]" if known else ""
         words = describe(entry.term).text
-        lines.append(f"{coefficient_name(entry.term)} = {entry.value!r}  # {words}, in {entry.units}{interval}")
-    return lines
+        lines.append(f"{coefficient_name(entry.term)} = {entry.value!r}  # {words}{interval}")
+    return [*lines, f"UNITS = { ({coefficient_name(entry.term): entry.units for entry in model.terms})!r}"]
 
 
 def drift_table(model: SavedModel) -> list[tuple[float, float, float]]:
@@ -116,7 +116,7 @@ def drift_lines(model: SavedModel) -> list[str]:
     rows = [f"    [{t:.8g}, {vx:.8g}, {vy:.8g}]," for t, vx, vy in drift_table(model)]
     final = model.final_velocity
     return [
-        f"# Drift measured on the film: t in s, v_x and v_y in {model.grid.unit}/s, linear in between.",
+        "# Drift measured on the film: t in s, v_x and v_y in UNIT/s, linear in between.",
         "DRIFT = np.array([",
         *rows,
         "])",

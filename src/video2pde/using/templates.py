@@ -1,12 +1,17 @@
-"""The scripts that an export fills in. ``<<NAME>>`` marks what comes from the model."""
+"""The scripts that an export fills in. ``<<NAME>>`` marks what comes from the model.
 
-SYMPY = '''"""<<EQUATION>>
+Numbers and texts of a model stand in a script as Python literals alone; markers are replaced in one pass, so that a
+text that looks like a marker stays a text.
+"""
 
-Found by video2pde in <<SOURCE>>. Lengths in <<UNIT>>, times in seconds.
+SYMPY = '''"""A law found by video2pde; EQUATION says which, SOURCE where. Lengths are in UNIT, times in seconds.
+
 `equation` is the law with symbols, `numbers` the coefficients: equation.subs(numbers).
 """
 
 from sympy import Derivative, Eq, Function, cos, exp, log, sin, sqrt, symbols, tanh
+
+<<ORIGIN>>
 
 t, x, y = symbols("t x y", real=True)
 u = Function("u", real=True)(t, x, y)
@@ -26,9 +31,9 @@ if __name__ == "__main__":
     print(equation.subs(numbers))
 '''
 
-NUMPY = '''"""<<EQUATION>>
+NUMPY = '''"""A law found by video2pde; EQUATION says which, SOURCE where. Lengths are in UNIT, times in seconds.
 
-Found by video2pde in <<SOURCE>>. Lengths in <<UNIT>>, times in seconds; needs NumPy alone.
+It needs NumPy alone.
 
     python SCRIPT --start u0.npy --duration 10 --out u.npy
 
@@ -43,11 +48,12 @@ import numpy as np
 
 # --- the law ---------------------------------------------------------------------------------------------------
 
+<<ORIGIN>>
 <<COEFFICIENTS>>
 
 <<SIZE>>
-BOUNDARY = "<<BOUNDARY>>"  # how np.pad continues the picture: symmetric is no flux, wrap is periodic
-CLIP = "<<CLIP>>"  # keep u in [0, 1]: on, off, or auto where u0 lies there
+BOUNDARY = <<BOUNDARY>>  # how np.pad continues the picture: symmetric is no flux, wrap is periodic
+CLIP = <<CLIP>>  # keep u in [0, 1]: on, off, or auto where u0 lies there
 SAFETY = 0.5  # share of the stability limit that a step takes
 
 <<DRIFT>>
@@ -158,9 +164,9 @@ if __name__ == "__main__":
     main()
 '''
 
-PYPDE = '''"""<<EQUATION>>
+PYPDE = '''"""A law found by video2pde; EQUATION says which, SOURCE where. Lengths are in UNIT, times in seconds.
 
-Found by video2pde in <<SOURCE>>. Lengths in <<UNIT>>, times in seconds; needs NumPy and py-pde.
+It needs NumPy and py-pde.
 
     python SCRIPT --start u0.npy --duration 10 --out u.npy
 
@@ -173,6 +179,7 @@ import argparse
 import numpy as np
 from pde import PDE, CartesianGrid, MemoryStorage, ScalarField
 
+<<ORIGIN>>
 <<COEFFICIENTS>>
 
 <<SIZE>>
@@ -236,9 +243,9 @@ if __name__ == "__main__":
     main()
 '''
 
-DEDALUS = '''"""<<EQUATION>>
+DEDALUS = '''"""A law found by video2pde; EQUATION says which, SOURCE where. Lengths are in UNIT, times in seconds.
 
-Found by video2pde in <<SOURCE>>. Lengths in <<UNIT>>, times in seconds; needs NumPy and Dedalus 3.
+It needs NumPy and Dedalus 3.
 
     python SCRIPT --start u0.npy --duration 10 --out u.npy
 
@@ -252,6 +259,7 @@ import argparse
 import dedalus.public as d3
 import numpy as np
 
+<<ORIGIN>>
 <<COEFFICIENTS>>
 
 <<SIZE>>
@@ -289,9 +297,9 @@ def dy(field):
 
 problem = d3.IVP([u], namespace=globals())
 problem.add_equation(
-    "<<LEFT>>"
+    <<LEFT>>
     " = "
-    "<<RIGHT>>"
+    <<RIGHT>>
 )
 
 
