@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 from threadpoolctl import threadpool_limits
 
 from video2pde.errors import StageError
+from video2pde.machine import count_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,7 +27,7 @@ _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
 
 def count_workers(workers: int | Literal["auto"]) -> int:
     """Resolve the setting ``run.workers``: as given, or one per usable core."""
-    return len(os.sched_getaffinity(0)) if workers == "auto" else workers
+    return count_cores() if workers == "auto" else workers
 
 
 def parallel_map(

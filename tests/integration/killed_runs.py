@@ -96,7 +96,7 @@ def contents(path: Path) -> dict[str, Any]:
         if file.suffix == ".npz":
             with zipfile.ZipFile(file) as archive:
                 left[file.name] = {n: archive.read(n).hex() for n in archive.namelist() if n != "meta.json"}
-        elif file.name not in ("result.json", "log.txt", ".lock"):
+        elif file.name not in ("result.json", "log.txt", ".lock", ".lock-holder"):
             left[file.name] = "folder" if file.is_dir() else "a file too many"
     return left
 

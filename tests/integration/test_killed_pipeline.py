@@ -67,7 +67,9 @@ def test_a_killed_run_continues_to_the_same_result(recording: Path, tmp_path: Pa
     for stage in ("discovery", "calibration", "selection"):
         kill_when(recording, tmp_path / "broken", stage, float(rng.uniform(0, 0.3)))
     assert finish(recording, tmp_path / "broken") == whole
-    left = [path.name for path in (tmp_path / "broken").rglob(".*") if path.is_file() and path.name != ".lock"]
+    left = [
+        path.name for path in (tmp_path / "broken").rglob(".*") if path.is_file() and not path.name.startswith(".lock")
+    ]
     assert not [name for name in left if name.endswith((".npz", ".json", ".html"))]
 
 

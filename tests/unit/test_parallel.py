@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import psutil
 import pytest
 
 from video2pde.errors import StageError
@@ -50,4 +51,4 @@ def test_nothing_to_do() -> None:
 
 def test_workers_as_given_or_one_per_core() -> None:
     assert count_workers(3) == 3
-    assert count_workers("auto") == len(os.sched_getaffinity(0))
+    assert count_workers("auto") == len(psutil.Process().cpu_affinity())

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from video2pde import machine
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
+from video2pde.machine import available_memory
 from video2pde.runs import memory
-from video2pde.runs.memory import available_memory, check_memory, check_recording, estimate_memory
+from video2pde.runs.memory import check_memory, check_recording, estimate_memory
 from video2pde.settings import load_settings
 
 SETTINGS = load_settings(overrides=["run.workers=2"])
@@ -41,9 +43,8 @@ def test_the_estimate_grows_with_frames_grid_and_workers() -> None:
 
 
 def test_the_machine_and_the_container_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    machine = available_memory()
-    assert machine > 1e8
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    assert available_memory() > 1e8
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("100\n")
     assert available_memory() > 1e8

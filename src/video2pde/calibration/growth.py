@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from video2pde.calibration.fit import (
@@ -29,6 +28,7 @@ from video2pde.calibration.fit import (
 )
 from video2pde.calibration.linearise import predict_chunks, RELATIVE_STEP, tabulate
 from video2pde.calibration.start import smooth_frame
+from video2pde.compiled import njit
 from video2pde.rollout.model import Model
 
 Array = NDArray[np.float64]
@@ -224,7 +224,7 @@ def refit_with_start(problem: Problem, fit: Fit) -> Fit | None:
     return best
 
 
-_jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
+_jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 
 @_jit

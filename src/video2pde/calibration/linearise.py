@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from video2pde.calibration.between import straighten
+from video2pde.compiled import njit
 from video2pde.field import Field, Grid, held_back
 from video2pde.parallel import count_workers
 from video2pde.rollout.forced import forced_frames
@@ -278,7 +278,7 @@ def _accumulate(parts: Neighbours, observed: NDArray[np.float32], window: Window
     _over_cores(work, len(parts.rollout), workers)
 
 
-_jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
+_jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 
 @_jit

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from video2pde.compiled import njit
 from video2pde.discovery.testfunctions import gaussian_derivative
 
 Array32 = NDArray[np.float32]
@@ -59,7 +59,7 @@ def point_jets(frames: Array32, sigma: float, cells: bool, dx: float, dy: float)
     return u, u_x, u_y
 
 
-_jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
+_jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 
 @_jit

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 import sympy
-from numba import njit
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from video2pde.compiled import njit
 from video2pde.discovery.jets import point_jets
 from video2pde.discovery.testfunctions import choose_widths, draw_centres, interior, kernel, Widths
 from video2pde.errors import InputError
@@ -308,7 +308,7 @@ def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, flo
     return next(sigma for limit, sigma in SIGMA_STEPS if share <= limit), share
 
 
-_jit: Callable[..., Any] = njit(cache=True, nogil=True, fastmath=True)
+_jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 
 @_jit

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from video2pde.compiled import njit
 from video2pde.recording.base import Picture
 
 NATIVE_KINDS = (np.uint8, np.uint16, np.float32, np.float64)
@@ -114,4 +114,4 @@ def _average_cells(
             out[r, c] = total
 
 
-_average = cast(Any, njit(cache=True, nogil=True)(_average_cells))
+_average = cast(Any, njit(nogil=True)(_average_cells))

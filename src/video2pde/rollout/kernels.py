@@ -279,7 +279,7 @@ def write_source(structure: Structure) -> str:
         "import math",
         "from typing import Any",
         "import numpy as np",
-        "from numba import njit",
+        "from video2pde.compiled import njit",
         f"real = np.{structure.precision}",
         f"RADIUS = {radius}",
         f"ADVECTION = {symbol_peak((1, 0), structure.accuracy) / IMAGINARY_LIMIT!r}",
@@ -307,7 +307,13 @@ def cache_folder() -> Path:
     chosen = os.environ.get("VIDEO2PDE_CACHE")
     if chosen:
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "video2pde" / "kernels"
+    if sys.platform == "win32":
+        caches = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        caches = Path.home() / "Library" / "Caches"
+    else:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "video2pde" / "kernels"
 
 
 @lru_cache(maxsize=128)

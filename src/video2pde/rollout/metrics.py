@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from video2pde.compiled import njit
 from video2pde.errors import InputError
 from video2pde.field import Grid
 
@@ -188,7 +188,7 @@ def front_radii(
     return radii
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)
 def _squares(predicted: Any, observed: Any, inside: Any) -> Any:
     """Sum (predicted − observed)² and observed² over the mask, frame by frame, in double precision."""
     t, ny, nx = observed.shape
@@ -204,7 +204,7 @@ def _squares(predicted: Any, observed: Any, inside: Any) -> Any:
     return sums
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)
 def _areas_above(frames: Any, levels: Any, inside: Any) -> Any:
     """Count pixels above each level; a crossed one by its linear share."""
     t, ny, nx = frames.shape

@@ -1,6 +1,6 @@
 """The run folder: each stage's artefact under the key it was made with, one process at a time, and a log.
 
-    DIR/.lock           held by the process that works here
+    DIR/.lock           held by the process that works here; .lock-holder says which one
     DIR/log.txt         everything that was told, with its time; later runs add to it
     DIR/stages/NN-name.npz
 
@@ -10,8 +10,6 @@ was killed and continued works on exactly the same values as one that was not.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import logging
 import math
@@ -22,6 +20,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from filelock import FileLock, Timeout
 
 from video2pde import __version__
 from video2pde.errors import InputError
@@ -38,7 +38,6 @@ STAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOGGED = ("video2pde", "py.warnings")
 STANDING = "stages/standing.json"
 """Keys by stage of what this run has loaded or computed so far: an artefact with another key is an older run's."""
-BUSY = (errno.EAGAIN, errno.EACCES)
 
 
 class Stage(NamedTuple, Generic[Artefact]):
@@ -68,7 +67,7 @@ class RunFolder:
             _remove_leftovers(self.path)
             self._log = _start_log(self.path / "log.txt")
         except BaseException:
-            os.close(self._lock)
+            self._lock.release()
             raise
 
     def __enter__(self) -> Self:
@@ -86,7 +85,8 @@ class RunFolder:
         for name in LOGGED:
             logging.getLogger(name).removeHandler(self._log)
         self._log.close()
-        os.close(self._lock)
+        (self.path / ".lock-holder").unlink(missing_ok=True)
+        self._lock.release()
 
     def stage(
         self, name: str, key: str, compute: Callable[[], Artefact], *, cls: type[Artefact] | None = None
@@ -169,27 +169,30 @@ def _make_folder(path: Path) -> None:
         raise _not_writable(path, error) from None
 
 
-def _open_locked(path: Path, stages: Path) -> int:
+def _open_locked(path: Path, stages: Path) -> FileLock:
     """Make the folder and take its lock; the lock goes with the process, however that ends."""
     _make_folder(path)
+    holder = path / ".lock-holder"
+    lock = FileLock(path / ".lock", timeout=0, thread_local=False)
     try:
-        lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        lock.acquire()
+    except Timeout:
+        try:
+            who = f"process {int(holder.read_text(encoding='ascii'))}"
+        except (OSError, ValueError):
+            who = "another process"
+        raise InputError(f"{path} is in use by {who}; wait for it or choose another --out") from None
     except OSError as error:
         raise _not_writable(path, error) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _make_folder(stages)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        # beside the lock, which other processes cannot read on Windows
+        holder.write_text(f"{os.getpid()}\n", encoding="ascii")
     except OSError as error:
-        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
-        os.close(lock)
-        if error.errno in BUSY:
-            who = f"process {holder}" if holder else "another process"
-            raise InputError(f"{path} is in use by {who}; wait for it or choose another --out") from None
+        lock.release()
         raise _not_writable(path, error) from None
     except BaseException:
-        os.close(lock)
+        lock.release()
         raise
     return lock
 

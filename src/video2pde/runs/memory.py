@@ -1,23 +1,20 @@
-"""How much memory a run will need, before it begins, and how much there is."""
+"""How much memory a run will need, before it begins."""
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from video2pde.calibration.bootstrap import BATCH, FEW_FRAMES
-from video2pde.errors import InputError
+from video2pde.machine import require_memory
 from video2pde.parallel import count_workers
 from video2pde.recording.arrays import is_saved_field
 from video2pde.recording.layout import plan_layout
 from video2pde.recording.source import open_recording
 from video2pde.settings import Settings
 
-LIMIT = 0.8
-"""Share of the available memory that a run may plan to use."""
 PROGRAM, NETWORK = 800e6, 700e6
 """Bytes of the program itself, with compiled code, by the end of a run; and what XLA adds for the inverse PINN."""
 KEPT = 3.0
@@ -29,7 +26,6 @@ TERMS = 3
 """Terms of the largest law that is calibrated as a rule; each has a column, and a mode of the initial frame another."""
 CAMERA_COPIES = 24
 """Bytes per camera pixel while one frame is reduced: the picture, its crop, logarithms and samples."""
-CGROUP = Path("/sys/fs/cgroup")
 
 
 def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, picture: tuple[int, int] = (0, 0)) -> int:
@@ -62,15 +58,6 @@ def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, pict
     return round(PROGRAM + NETWORK * settings.refinement.enabled + max(stages.values()))
 
 
-def available_memory() -> int:
-    """Give the bytes that this process may still take: the machine's, or the container's if that is less."""
-    limits = [_machine_memory()]
-    allowed, used = _read_number(CGROUP / "memory.max"), _read_number(CGROUP / "memory.current")
-    if allowed is not None and used is not None:
-        limits.append(max(allowed - used, 0))
-    return min(limits)
-
-
 def check_memory(
     frames: int,
     grid: tuple[int, int],
@@ -79,13 +66,12 @@ def check_memory(
     available: int | None = None,
 ) -> None:
     """Refuse a recording that would need more than 80 % of the available memory, before any work is done."""
-    free = available_memory() if available is None else available
-    needed = estimate_memory(frames, grid, settings, picture)
-    if needed > LIMIT * free:
-        raise InputError(
-            f"{frames} frames on a grid of {grid[0]}×{grid[1]} need about {needed / 1e9:.1f} GB of memory, and "
-            f"{free / 1e9:.1f} GB are available; use a smaller grid (--grid) or fewer frames (--every, --stop)"
-        )
+    require_memory(
+        estimate_memory(frames, grid, settings, picture),
+        f"{frames} frames on a grid of {grid[0]}×{grid[1]}",
+        "use a smaller grid (--grid) or fewer frames (--every, --stop)",
+        available,
+    )
 
 
 def check_recording(film: Path, settings: Settings) -> None:
@@ -102,21 +88,3 @@ def check_recording(film: Path, settings: Settings) -> None:
         shape = plan_layout(header, chosen).grid.shape
     stop = declared if chosen.stop is None else min(chosen.stop, declared)
     check_memory(len(range(chosen.start, stop, chosen.every)), shape, settings, picture)
-
-
-def _machine_memory() -> int:
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass  # not every system has this file: the physical memory is what is left to ask
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _read_number(path: Path) -> int | None:
-    """Read a limit of the container; None where there is none ("max", or no such file)."""
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None

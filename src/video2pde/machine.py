@@ -1,0 +1,68 @@
+"""What the machine offers, on every system: cores, memory, and the one refusal of what does not fit.
+
+Every command asks :func:`require_memory` before it allocates what a file or an option has declared, so that a small
+file that unpacks to ten gigabytes, or a grid of 20000 × 20000, ends as one line and not as a machine without memory.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from video2pde.errors import InputError
+
+LIMIT = 0.8
+"""Share of the available memory that may be planned for."""
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def count_cores() -> int:
+    """Count the cores that this process may use; where the system does not say, those that there are."""
+    asked = getattr(os, "process_cpu_count", None) or _affinity
+    return asked() or os.cpu_count() or 1
+
+
+def _affinity() -> int | None:
+    """Count the cores of this process before Python 3.13; macOS has no such thing."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    if affinity is not None:
+        return len(affinity(0))
+    import psutil
+
+    allowed = getattr(psutil.Process(), "cpu_affinity", None)
+    return None if allowed is None else len(allowed())
+
+
+def available_memory() -> int:
+    """Give the bytes that this process may still take: the machine's, or the container's if that is less."""
+    import psutil
+
+    limits = [int(psutil.virtual_memory().available)]
+    allowed, used = _read_number(CGROUP / "memory.max"), _read_number(CGROUP / "memory.current")
+    if allowed is not None and used is not None:
+        limits.append(max(allowed - used, 0))
+    return min(limits)
+
+
+def require_memory(needed: float, what: str, cure: str, available: int | None = None) -> None:
+    """Refuse what would need more than four fifths of the available memory, before it is allocated.
+
+    ``what`` begins the sentence "… need about 12.0 GB of memory", ``cure`` says what to do about it.
+    """
+    free = available_memory() if available is None else available
+    if needed > LIMIT * free:
+        raise InputError(
+            f"{what} need about {_gigabytes(needed)} of memory, and {_gigabytes(free)} are available; {cure}"
+        )
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size < 1e15 else f"{size / 1e9:.0e} GB"
+
+
+def _read_number(path: Path) -> int | None:
+    """Read a limit of the container; None where there is none ("max", or no such file)."""
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
