@@ -211,12 +211,19 @@ NO_LAW, NO_CAMERA = LawOptions(), CameraOptions()
 
 
 def synth(
-    case: Annotated[str | None, Parameter(help="A, B, C, C-alt, Fisher, drift, noise, static, or demo.")] = None,
+    case: Annotated[
+        str | None,
+        Parameter(help="A, B, C, C-alt, Fisher, drift, noise, static, demo, or a laboratory recording (--list)."),
+    ] = None,
     /,
     *,
     out: Annotated[Path | None, Parameter(help="Folder for the film and truth.json.")] = None,
+    deviation: Annotated[
+        str | None,
+        Parameter(help="Assumptions to break, such as rotation=0.03 or dimming=0.1,shake; --list names them."),
+    ] = None,
     list_: Annotated[
-        bool, Parameter(name="--list", help="List the cases and their laws.", negative="", show_default=False)
+        bool, Parameter(name="--list", help="List cases, deviations and recordings.", negative="", show_default=False)
     ] = False,
     law: LawOptions = NO_LAW,
     camera: CameraOptions = NO_CAMERA,
@@ -230,6 +237,11 @@ def synth(
         video2pde synth C --out known
         video2pde synth C --out known --grad-squared 6.2 --noise 0.02 --crf 23
         video2pde synth Fisher --out small --size 640x480 --frames 241
+
+    Break an assumption that real films break, or take a recording as a laboratory makes it:
+
+        video2pde synth C --out turning --deviation rotation=0.03 --noise 0.01
+        video2pde synth frap --out sheet
     """
     if list_:
         print(_list_cases())
@@ -238,32 +250,58 @@ def synth(
         raise InputError(
             "synth needs a case and --out DIR, such as 'synth C --out known'; synth --list names the cases"
         )
-    from video2pde.recording.synth import DEMO_CAMERA, DEMO_CASE, render_film
+    from video2pde.recording.synth import (
+        DEMO_CAMERA,
+        DEMO_CASE,
+        describe_deviations,
+        deviate,
+        LABORATORY,
+        parse_deviations,
+        render_film,
+        write_laboratory,
+    )
 
+    if case in LABORATORY:
+        _refuse_options(f"the recording '{case}'", law, camera, deviation, but="seed")
+        with staged_folder(out) as folder:
+            written = write_laboratory(case, folder, law.seed or 0)
+        print(out / written.name)
+        print(out / "truth.json")
+        return
     if case == DEMO:
-        if given := _given(law, camera):
-            raise InputError(f"the demo's recording is fixed, {given} cannot be given; use 'synth C' instead")
+        _refuse_options("the demo's recording", law, camera, deviation)
         chosen, eye = DEMO_CASE, DEMO_CAMERA
     else:
         chosen, eye = law.make(case), camera.make(law.seed)
+    broken = parse_deviations(deviation) if deviation else []
+    for name, strength in broken:
+        chosen, eye = deviate(chosen, eye, name, strength)
     display = Display(quiet)
     with staged_folder(out) as folder, display.task(f"rendering {chosen.name}") as report:
-        film = render_film(chosen, folder, eye, report)
+        film = render_film(chosen, folder, eye, report, extra=describe_deviations(broken))
     display.say(f"law: {chosen.truth['equation']}")
     print(out / film.name)
     print(out / "truth.json")
 
 
-def _given(*options: LawOptions | CameraOptions) -> str:
-    names = [entry.name for group in options for entry in fields(group) if getattr(group, entry.name) is not None]
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+def _refuse_options(what: str, law: LawOptions, camera: CameraOptions, deviation: str | None, but: str = "") -> None:
+    """Refuse options for a recording that is fixed, all but the one named."""
+    groups: tuple[LawOptions | CameraOptions, ...] = (law, camera)
+    names = [entry.name for group in groups for entry in fields(group) if getattr(group, entry.name) is not None]
+    names += ["deviation"] if deviation else []
+    if given := ", ".join(f"--{name.replace('_', '-')}" for name in names if name != but):
+        raise InputError(f"{what} is fixed, {given} cannot be given; use 'synth C' instead")
 
 
 def _list_cases() -> str:
-    from video2pde.recording.synth import DEMO_CASE, PRESETS
+    from video2pde.recording.synth import DEMO_CASE, DEVIATIONS, LABORATORY, PRESETS
 
     lines = []
     for name, case in {**PRESETS, DEMO: DEMO_CASE}.items():
         vx, vy = case.drift.mean
         lines.append(f"{name:8} {case.truth['equation']}, v = ({vx:g}, {vy:g}), background {case.background:g}")
+    lines += ["", "recordings as a laboratory makes them:"]
+    lines += [f"{entry.name:8} {entry.words}" for entry in LABORATORY.values()]
+    lines += ["", "deviations (--deviation NAME or NAME=STRENGTH; usual strength):"]
+    lines += [f"{entry.name:11} {entry.usual:<6g} {entry.words}" for entry in DEVIATIONS.values()]
     return "\n".join(lines)

@@ -14,12 +14,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
+from video2pde.recording.synth.medium import Medium
 
 Array = NDArray[np.float64]
 
@@ -141,7 +142,7 @@ class Blobs:
 
 @dataclass(frozen=True)
 class Plume:
-    """Describe an asymmetric plume: a core with fingers of unequal length, placed by a seed.
+    """Describe an asymmetric plume: a core with fingers of unequal length, placed by a seed, or another shape.
 
     Parameters
     ----------
@@ -149,12 +150,14 @@ class Plume:
     seed : of the positions, lengths and heights.
     fingers : their number.
     size : scales all lengths; 1 gives a radius of about 35 image units.
+    shape : fingers, hook (a bent line of uneven width) or spots (drops of several sizes).
     """
 
     peak: float = 0.8
     seed: int = 1
     fingers: int = 6
     size: float = 1.0
+    shape: Literal["fingers", "hook", "spots"] = "fingers"
 
     def blobs(self) -> Blobs:
         """Place the Gaussians."""
@@ -166,7 +169,32 @@ def _place_blobs(plume: Plume) -> Blobs:
     if plume.peak == 0:
         return Blobs(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2)))
     rng = np.random.default_rng(plume.seed)
-    n = plume.fingers
+    raw = {"fingers": _place_fingers, "hook": _place_hook, "spots": _place_spots}[plume.shape](plume.fingers, rng)
+    raw = Blobs(raw.amplitude, plume.size * raw.centre, plume.size**2 * raw.covariance)
+    reach = np.linspace(-50.0, 50.0, 801) * plume.size
+    return replace(raw, amplitude=raw.amplitude * plume.peak / raw(reach, reach).max())
+
+
+def _place_hook(n: int, rng: np.random.Generator) -> Blobs:
+    """Line up round Gaussians along a bend of three quarters of a turn, of a width that changes on the way."""
+    along = np.linspace(0.0, 1.0, 4 * n)
+    angle = rng.uniform(0, 2 * np.pi) + 1.5 * np.pi * along
+    radius = 20.0 + 6.0 * np.sin(2 * np.pi * along + rng.uniform(0, 2 * np.pi))
+    width = 4.5 + 2.0 * along + rng.uniform(0, 0.4, len(along))
+    centre = radius[:, None] * np.stack([np.sin(angle), 0.8 * np.cos(angle)], axis=1)
+    return Blobs(0.6 + 0.4 * along, centre, width[:, None, None] ** 2 * np.eye(2))
+
+
+def _place_spots(n: int, rng: np.random.Generator) -> Blobs:
+    """Strew round Gaussians of several widths."""
+    angle = 2 * np.pi * (np.arange(n) + rng.uniform(-0.3, 0.3, n)) / n
+    radius = rng.uniform(8.0, 28.0, n)
+    width = rng.uniform(4.5, 9.0, n)
+    centre = radius[:, None] * np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    return Blobs(rng.uniform(0.5, 1.0, n), centre, width[:, None, None] ** 2 * np.eye(2))
+
+
+def _place_fingers(n: int, rng: np.random.Generator) -> Blobs:
     angle = 2 * np.pi * (np.arange(n) + rng.uniform(-0.3, 0.3, n)) / n + rng.uniform(0, 2 * np.pi)
     length = rng.uniform(19.0, 32.0, n)
     direction = np.stack([np.sin(angle), np.cos(angle)], axis=1)
@@ -175,13 +203,11 @@ def _place_blobs(plume: Plume) -> Blobs:
     covariance = along_sigma[:, None, None] ** 2 * direction[:, :, None] * direction[:, None, :]
     covariance += across_sigma[:, None, None] ** 2 * across[:, :, None] * across[:, None, :]
     core = rng.uniform(7.0, 9.0, 2) ** 2
-    raw = Blobs(
+    return Blobs(
         np.append(rng.uniform(0.55, 1.0, n), 0.6),
-        plume.size * np.vstack([0.62 * length[:, None] * direction, rng.uniform(-4.0, 4.0, (1, 2))]),
-        plume.size**2 * np.concatenate([covariance, np.diag(core)[None]]),
+        np.vstack([0.62 * length[:, None] * direction, rng.uniform(-4.0, 4.0, (1, 2))]),
+        np.concatenate([covariance, np.diag(core)[None]]),
     )
-    reach = np.linspace(-50.0, 50.0, 801) * plume.size
-    return replace(raw, amplitude=raw.amplitude * plume.peak / raw(reach, reach).max())
 
 
 @dataclass(frozen=True)
@@ -193,6 +219,8 @@ class Case:
     background : u far from the plume at t = 0; later it follows the law (constant, u, u_squared).
     duration : seconds; the plume's path is centred on the picture over this time.
     noise : camera noise that belongs to the case (share of full scale), 0 where the law is the point.
+    medium : flow, sources, coefficients that vary: what a case has beside its law.
+    dense : whether u may pass 1, which a camera shows as black.
     """
 
     name: str
@@ -202,11 +230,13 @@ class Case:
     background: float = 0.1
     duration: float = 34.0
     noise: float = 0.0
+    medium: Medium = field(default_factory=Medium)
+    dense: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.background < 1:
             raise InputError(f"background = {self.background:g}; give a value from 0 to below 1")
-        if self.plume.peak < 0 or self.background + self.plume.peak > 1:
+        if self.plume.peak < 0 or (self.background + self.plume.peak > 1 and not self.dense):
             raise InputError(
                 f"background {self.background:g} + peak {self.plume.peak:g} leave the range 0 to 1 of a picture"
             )
@@ -231,6 +261,7 @@ class Case:
             "drift": {"mean": list(self.drift.mean), "swing": self.drift.swing, "period": self.drift.period},
             "plume": asdict(self.plume),
             "duration": self.duration,
+            "medium": self.medium.truth,
             "a": law.grad_squared,
             "a2": law.u_grad_squared,
             "b": law.laplacian,

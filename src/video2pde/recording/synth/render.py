@@ -1,25 +1,29 @@
-"""Films of known truth: the true field as a camera would record it, encoded as H.264, with ``truth.json``."""
+"""Films of known truth: the true field as a camera would record it, encoded, with ``truth.json``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, Literal
 
 import av
 import av.error
 import numpy as np
 from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from video2pde.errors import InputError, StageError
 from video2pde.field import Grid
 from video2pde.files import atomic_path, atomic_write
 from video2pde.recording.synth.laws import Case, make_case
+from video2pde.recording.synth.optics import Optics, Shot
 from video2pde.recording.synth.solvers import sample_case
+from video2pde.recording.synth.volumes import sample_volumes
 
 Picture = NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -28,6 +32,35 @@ EXTENT = 200.0  # image units along the crop's longer side
 BLACK, WHITE = 16.0, 235.0  # limited range
 LIMITED, BT709 = 1, 1  # the codec's numbers for range, primaries, transfer and matrix
 CONTAINERS = ("mp4", "mkv", "mov")
+LUMA = (0.2126, 0.7152, 0.0722)  # weights of red, green and blue, BT.709
+CHROMA = 224.0  # levels of a colour difference from −½ to ½
+QSCALE, MPEG4_STEP = 2, 118  # the codec's flag for a fixed quantiser, and its unit
+Planes = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Name an encoder and the containers that hold its films."""
+
+    name: str
+    containers: tuple[str, ...] = CONTAINERS
+
+    def options(self, camera: Camera) -> dict[str, str]:
+        """Return the encoder's options for the camera's quality."""
+        if self.name == "libvpx-vp9":
+            return {"crf": str(camera.crf), "b": "0", "deadline": "realtime", "cpu-used": "6"}
+        if self.name == "libx265":
+            return {"crf": str(camera.crf), "preset": camera.preset, "x265-params": "log-level=error"}
+        return {"crf": str(camera.crf), "preset": camera.preset} if self.name == "libx264" else {}
+
+
+ENCODERS = {
+    "h264": Encoder("libx264"),
+    "h265": Encoder("libx265"),
+    "vp9": Encoder("libvpx-vp9", ("mkv", "mp4")),
+    "mpeg4": Encoder("mpeg4"),
+    "ffv1": Encoder("ffv1", ("mkv",)),
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +80,9 @@ class Camera:
     flicker : standard deviation of each frame's gain around 1.
     vignetting : loss of light in the picture's corners, share.
     crf : H.264 quality; 0 is lossless, 18 good, 51 worst.
-    seed : of noise and flicker.
+    seed : of noise, flicker and whatever else is random.
+    codec : h264, h265, vp9, mpeg4 or ffv1 (lossless).
+    optics : what else is wrong with the camera.
     """
 
     size: tuple[int, int] = (1080, 1920)
@@ -62,6 +97,8 @@ class Camera:
     seed: int = 0
     container: str = "mp4"
     preset: str = "veryfast"
+    codec: str = "h264"
+    optics: Optics = field(default_factory=Optics)
 
     def __post_init__(self) -> None:
         height, width = self.size
@@ -84,6 +121,10 @@ class Camera:
                 raise InputError(f"{name} = {value:g}; give a value from 0 to {most:g}")
         if self.container not in CONTAINERS:
             raise InputError(f"container {self.container!r}; give one of {', '.join(CONTAINERS)}")
+        if self.codec not in ENCODERS:
+            raise InputError(f"codec {self.codec!r}; give one of {', '.join(ENCODERS)}")
+        if self.container not in (fitting := ENCODERS[self.codec].containers):
+            raise InputError(f"{self.container} does not hold {self.codec}; give {' or '.join(fitting)}")
 
     @property
     def window(self) -> tuple[int, int, int, int]:
@@ -131,7 +172,13 @@ class Camera:
 
 
 def render_film(
-    case: Case, out_dir: str | Path, camera: Camera | None = None, progress: Progress | None = None
+    case: Case,
+    out_dir: str | Path,
+    camera: Camera | None = None,
+    progress: Progress | None = None,
+    *,
+    solver: Literal["spectral", "volumes"] = "spectral",
+    extra: Mapping[str, Any] | None = None,
 ) -> Path:
     """Film ``case`` into ``out_dir/film.<container>`` with ``truth.json`` beside it; return the film's path.
 
@@ -141,6 +188,8 @@ def render_film(
     Parameters
     ----------
     progress : called with (frames written, frames in all).
+    solver : where the field comes from; volumes: the finite volumes that check films are made with.
+    extra : more entries for ``truth.json``.
     """
     camera = camera or Camera()
     folder = Path(out_dir)
@@ -151,11 +200,26 @@ def render_film(
     film = folder / f"film.{camera.container}"
     try:
         with atomic_path(film) as unfinished:
-            _encode(case, camera, unfinished, progress)
+            shot = Shot(camera.optics, camera.size, camera.count(case), camera.seed)
+            fields = _see(case, camera, shot, solver)
+            _encode(fields, camera, shot, camera.rate(case), _noise(case, camera), unfinished, progress)
     except av.error.FFmpegError as error:
         raise StageError(f"the encoder could not write {film}: {error}") from None
     with atomic_write(folder / "truth.json") as file:
-        file.write(json.dumps(describe_film(case, camera), indent=2, ensure_ascii=False).encode() + b"\n")
+        truth = {**describe_film(case, camera), **describe_shot(shot), "solver": solver, **(extra or {})}
+        file.write(json.dumps(truth, indent=2, ensure_ascii=False).encode() + b"\n")
+    return film
+
+
+def render_pictures(
+    fields: Iterable[NDArray[np.floating]], out_dir: str | Path, camera: Camera, duration: float
+) -> Path:
+    """Film given pictures of u, ``camera.frames`` of them over ``duration`` seconds; write no ``truth.json``."""
+    film = Path(out_dir) / f"film.{camera.container}"
+    shot = Shot(camera.optics, camera.size, camera.frames, camera.seed)
+    rate = (camera.frames - 1) / Fraction(duration).limit_denominator(1000)
+    with atomic_path(film) as unfinished:
+        _encode(fields, camera, shot, rate, camera.noise or 0.0, unfinished, None)
     return film
 
 
@@ -175,54 +239,99 @@ def describe_film(case: Case, camera: Camera) -> dict[str, Any]:
         "crop": list(camera.window),
         "border": camera.margin,
         "extent": [grid.height, grid.width],
+        "codec": camera.codec,
+        "camera": camera.optics.truth,
     }
+
+
+def describe_shot(shot: Shot) -> dict[str, Any]:
+    """Return what the camera did frame by frame: the light's gain, and where it pointed (camera pixels, radians)."""
+    told: dict[str, Any] = {}
+    if np.ptp(shot.gains) > 0:
+        told["gain"] = [round(gain, 6) for gain in shot.gains]
+    if shot.optics.shake:
+        told["shifts"] = shot.shifts.round(4).tolist()
+    if shot.optics.roll or shot.optics.zoom:
+        told["angles"], told["scales"] = shot.angles.round(6).tolist(), shot.scales.round(6).tolist()
+    return told
 
 
 def _noise(case: Case, camera: Camera) -> float:
     return case.noise if camera.noise is None else camera.noise
 
 
-def _encode(case: Case, camera: Camera, path: Path, progress: Progress | None) -> None:
-    height, width = camera.size
-    rate, total = camera.rate(case), camera.count(case)
+def _encode(
+    fields: Iterable[NDArray[np.floating]],
+    camera: Camera,
+    shot: Shot,
+    rate: Fraction,
+    noise: float,
+    path: Path,
+    progress: Progress | None,
+) -> None:
     with av.open(str(path), "w", format={"mkv": "matroska"}.get(camera.container, camera.container)) as container:
-        options = {"crf": str(camera.crf), "preset": camera.preset}
-        stream = container.add_stream("libx264", rate=rate, options=options)
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        encoder = ENCODERS[camera.codec]
+        stream = cast(VideoStream, container.add_stream(encoder.name, rate=rate, options=encoder.options(camera)))
+        stream.height, stream.width, stream.pix_fmt = *camera.size, "yuv420p"
         context = stream.codec_context
         context.time_base = 1 / rate
         context.color_range = LIMITED
         context.color_primaries = context.color_trc = context.colorspace = BT709
-        for index, luma in enumerate(_film(case, camera)):
-            frame = _wrap(luma)
+        if camera.codec == "mpeg4":
+            context.flags |= QSCALE
+            context.global_quality = MPEG4_STEP * max(1, camera.crf // 4)
+        last: Planes | None = None
+        for index, planes in enumerate(_film(fields, camera, shot, noise)):
+            last = last if last is not None and shot.repeated[index] else planes
+            frame = _wrap(last)
             frame.pts, frame.time_base = index, 1 / rate
             container.mux(stream.encode(frame))
             if progress is not None:
-                progress(index + 1, total)
+                progress(index + 1, shot.count)
         container.mux(stream.encode())
 
 
-def _film(case: Case, camera: Camera) -> Iterator[NDArray[np.uint8]]:
-    """Yield each frame's limited-range luma, uint8, shape ``camera.size``."""
+def _film(fields: Iterable[NDArray[np.floating]], camera: Camera, shot: Shot, noise: float) -> Iterator[Planes]:
+    """Yield each frame's limited-range luma and colour differences, uint8, shape ``camera.size`` and half of it."""
+    # Noise and flicker have their own streams, so that changing one leaves the other as it was.
+    shake, dim = (np.random.default_rng(seed) for seed in np.random.SeedSequence(camera.seed).spawn(2))
+    vignette = _vignette(camera)
+    for index, u in enumerate(fields):
+        gain = 1 + camera.flicker * dim.standard_normal()
+        picture = shot.expose(shot.scene(np.asarray(u, dtype=np.float32), index), index, gain, vignette)
+        if noise:
+            picture = shot.noise(picture, noise, shake)
+        yield _to_planes(shot.respond(picture, index))
+
+
+def _see(case: Case, camera: Camera, shot: Shot, solver: str) -> Iterator[NDArray[np.floating]]:
+    """Yield u on the camera's pixels, the camera displaced as it shakes."""
     height, width = camera.size
     x0, y0, w, h = camera.window
     pixel = camera.pixel
+    times = camera.times(case)
+    if solver == "volumes":
+        if camera.window != (0, 0, width, height):
+            raise InputError("finite volumes fill the whole picture; give no crop")
+        for (dy, dx), u in zip(shot.shifts, sample_volumes(case, camera.size, pixel, times), strict=True):
+            yield ndimage.shift(u, (dy, dx), order=3, mode="nearest") if camera.optics.shake else u
+        return
     x = pixel * (np.arange(width, dtype=np.float64) + (0.5 - x0 - w / 2))
     y = pixel * (np.arange(height, dtype=np.float64) + (0.5 - y0 - h / 2))
-    # Noise and flicker have their own streams, so that changing one leaves the other as it was.
-    shake, dim = (np.random.default_rng(seed) for seed in np.random.SeedSequence(camera.seed).spawn(2))
-    noise, light = _noise(case, camera), _vignette(camera)
-    for u in sample_case(case, y, x, (pixel, pixel), camera.times(case), single=True):
-        picture: Picture = 1 - np.asarray(u, dtype=np.float32)
-        gain = 1 + camera.flicker * dim.standard_normal()
-        if light is not None:
-            picture *= light
-        if camera.flicker:
-            picture *= np.float32(gain)
-        if noise:
-            picture += np.float32(noise) * shake.standard_normal(picture.shape, dtype=np.float32)
-        np.clip(picture, 0, 1, out=picture)
-        yield (BLACK + 0.5 + (WHITE - BLACK) * picture).astype(np.uint8)
+    yield from sample_case(case, y, x, (pixel, pixel), times, single=True, shifts=pixel * shot.shifts)
+
+
+def _to_planes(picture: Picture) -> Planes:
+    """Round to 8 bits of limited range; colour by the matrix of BT.709, its differences averaged over 2 × 2 pixels."""
+    scale = WHITE - BLACK
+    if picture.ndim == 2:
+        grey = np.full((picture.shape[0] // 2, picture.shape[1] // 2), 128, dtype=np.uint8)
+        return (BLACK + 0.5 + scale * picture).astype(np.uint8), grey, grey
+    luma = np.tensordot(np.array(LUMA, dtype=np.float32), picture, axes=1)
+    differences = ((picture[2] - luma) / (2 - 2 * LUMA[2]), (picture[0] - luma) / (2 - 2 * LUMA[0]))
+    halved = (d.reshape(d.shape[0] // 2, 2, d.shape[1] // 2, 2).mean(axis=(1, 3)) for d in differences)
+    blue, red = ((128.5 + CHROMA * d).astype(np.uint8) for d in halved)
+    return (BLACK + 0.5 + scale * luma).astype(np.uint8), blue, red
 
 
 def _vignette(camera: Camera) -> Picture | None:
@@ -236,12 +345,11 @@ def _vignette(camera: Camera) -> Picture | None:
     return np.asarray(1 - camera.vignetting * squared / (height**2 + width**2), dtype=np.float32)
 
 
-def _wrap(luma: NDArray[np.uint8]) -> VideoFrame:
-    """Put luma into a yuv420p frame without colour."""
-    height, width = luma.shape
+def _wrap(planes: Planes) -> VideoFrame:
+    """Put luma and colour differences into a yuv420p frame."""
+    height, width = planes[0].shape
     frame = VideoFrame(width, height, "yuv420p")
-    grey = np.full((height // 2, width // 2), 128, dtype=np.uint8)
-    for plane, values in zip(frame.planes, (luma, grey, grey), strict=True):
+    for plane, values in zip(frame.planes, planes, strict=True):
         rows = np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, plane.line_size)
         rows[:, : plane.width] = values
     frame.color_range = LIMITED

@@ -5,7 +5,8 @@ that holds the plume with its tails; the drift is then an exact shift when the f
 
 * linear laws (A, B, pure drift): Gaussians convolved with the heat kernel stay Gaussians;
 * |∇u|² with Δu (C): Cole–Hopf, θ = exp(a(u − B)/β) − 1 follows the heat equation;
-* anything else (C-alt, Fisher): Fourier pseudo-spectral in space, ETDRK4 in time.
+* anything else (C-alt, Fisher): Fourier pseudo-spectral in space, ETDRK4 in time;
+* media that are not plain (flow, sources, coefficients that vary, other operators): ``media``.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from scipy import fft
 
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid, Provenance
+from video2pde.recording.synth.etd import Etdrk4
 from video2pde.recording.synth.laws import Blobs, Case, Law
+from video2pde.recording.synth.media import integrate_medium, widen
 from video2pde.recording.synth.spectral import cut_snapshot, nodes, Sampler, Snapshot, take_snapshot, wavenumbers
 
 Array = NDArray[np.float64]
 
 TAIL = 20.0  # tails are followed down to exp(−20) = 2e-9 of the peak
+NEAR_TAIL = 12.0  # the same where a flow or a map acts: 6e-6, and a smaller square
 LARGEST_EXPONENT = 300.0  # of Cole–Hopf's exp(a(u − B)/β); products of two such numbers stay finite
 LARGEST_STEP = 0.2  # seconds, of ETDRK4
 SMALLEST_DOMAIN = 256.0  # image units, wider than the picture
@@ -62,6 +66,7 @@ def sample_case(
     single: bool = False,
     spacing: float | None = None,
     domain: float | None = None,
+    shifts: Array | None = None,
 ) -> Iterator[NDArray[np.floating]]:
     """Yield the true field frame by frame at positions from the picture's centre.
 
@@ -71,22 +76,29 @@ def sample_case(
     cell : (Δy, Δx) to average over; zeros sample points.
     single : compute the last products in single precision (camera pictures).
     spacing, domain : of the solver's grid, image units; chosen from the case by default.
+    shifts : (y, x) by which the picture is displaced in each frame, image units, shape (t, 2).
     """
     moments = np.asarray(times, dtype=float)
     if len(moments) == 0 or moments[0] < 0 or np.any(np.diff(moments) <= 0):
         raise InputError("the times of a known-truth field must ascend from 0 on")
     sampler: Sampler | None = None
-    for time, snapshot in zip(moments, solve(case, moments, spacing=spacing, domain=domain), strict=True):
+    moved = np.zeros((len(moments), 2)) if shifts is None else shifts
+    snapshots = solve(case, moments, spacing=spacing, domain=domain)
+    for time, (dy, dx), snapshot in zip(moments, moved, snapshots, strict=True):
         if sampler is None:
             sampler = Sampler(y, x, *cell, snapshot.side, np.float32 if single else np.float64)
         at_x, at_y = case.position(float(time))
-        yield sampler(snapshot, float(at_x), float(at_y))
+        yield sampler(snapshot, float(at_x + dx), float(at_y + dy))
 
 
 def solve(case: Case, times: Array, *, spacing: float | None = None, domain: float | None = None) -> Iterator[Snapshot]:
     """Yield the case's field in the moving frame at each of ``times``."""
-    side = domain or find_domain(case, float(times[-1]))
+    plain, until = case.medium.is_plain, float(times[-1])
+    held = find_domain(case, until) if plain else widen(case, find_domain(case, until, NEAR_TAIL), until)
+    side = domain or max(held, SMALLEST_DOMAIN)
     step = spacing or SPACING / math.sqrt(max(1.0, _find_gain(case, 0.0) / USUAL_GAIN))
+    if not plain:
+        return integrate_medium(case, times, side, step, LARGEST_STEP)
     if case.law.is_linear:
         return spread_gaussians(case, times, side, step)
     if case.law.is_cole_hopf:
@@ -94,16 +106,16 @@ def solve(case: Case, times: Array, *, spacing: float | None = None, domain: flo
     return integrate_spectrally(case, times, side, step)
 
 
-def find_domain(case: Case, duration: float) -> float:
-    """Bound the square that holds the plume down to tails of 2e-9 until ``duration``.
+def find_domain(case: Case, duration: float, tail: float = TAIL) -> float:
+    """Bound the square that holds the plume down to tails of exp(−``tail``) until ``duration``.
 
     The tail of a Gaussian of variance σ² + 2Dt, amplified by growth exp(rt) or by Cole–Hopf's
-    exp(aΔu/D), falls to exp(−20) at a distance of √(2(20 + gain)) standard deviations.
+    exp(aΔu/D), falls to exp(−tail) at a distance of √(2(tail + gain)) standard deviations.
     """
     blobs = case.plume.blobs()
     width = math.sqrt(blobs.widest + 2 * case.law.laplacian * duration)
-    reach = blobs.radius + width * math.sqrt(2 * (TAIL + _find_gain(case, duration)))
-    return max(2 * reach, SMALLEST_DOMAIN)
+    reach = blobs.radius + width * math.sqrt(2 * (tail + _find_gain(case, duration)))
+    return 2 * reach
 
 
 def _find_gain(case: Case, duration: float) -> float:
@@ -242,14 +254,14 @@ def integrate_spectrally(
         if time > now:
             substeps = math.ceil((time - now) / largest_step - 1e-9)
             for _ in range(substeps):
-                state = stepper.advance(state, (time - now) / substeps)
+                state = stepper.advance(state, now, (time - now) / substeps)
             now = float(time)
         values = stepper.restore(state)
         yield take_snapshot(values, side, float(values[0, 0]), CARRIED)
 
 
 class _Stepper:
-    """Advance Fourier coefficients by ETDRK4: û_t = Lû + N(û), L = c₁ − Dk², N the other terms."""
+    """Advance Fourier coefficients: û_t = Lû + N(û), L = c₁ − Dk², N the other terms."""
 
     def __init__(self, law: Law, side: float, count: int) -> None:
         k = 2 * np.pi / side * np.fft.fftfreq(count, 1 / count)
@@ -258,8 +270,7 @@ class _Stepper:
         self._iky, self._ikx = 1j * k[:, None], 1j * half[None, :]
         limit = CARRIED * np.pi * count / side
         self._keep = (np.abs(k)[:, None] < limit) & (half[None, :] < limit)
-        self._linear = law.u - law.laplacian * (k[:, None] ** 2 + half[None, :] ** 2)
-        self._tables = lru_cache(maxsize=4)(self._make_tables)
+        self.advance = Etdrk4(law.u - law.laplacian * (k[:, None] ** 2 + half[None, :] ** 2), self._nonlinear).advance
 
     def transform(self, values: Array) -> NDArray[np.complex128]:
         return np.asarray(fft.rfft2(values) * self._keep)
@@ -267,17 +278,7 @@ class _Stepper:
     def restore(self, state: NDArray[np.complex128]) -> Array:
         return np.asarray(fft.irfft2(state, s=self._shape))
 
-    def advance(self, state: NDArray[np.complex128], step: float) -> NDArray[np.complex128]:
-        """Take one step of ``step`` seconds."""
-        half, full, weight, first, middle, last = self._tables(round(step, 12))
-        slope = self._nonlinear(state)
-        moved = half * state
-        slope_a = self._nonlinear(a := moved + weight * slope)
-        slope_b = self._nonlinear(moved + weight * slope_a)
-        slope_c = self._nonlinear(half * a + weight * (2 * slope_b - slope))
-        return np.asarray(full * state + first * slope + middle * (slope_a + slope_b) + last * slope_c)
-
-    def _nonlinear(self, state: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    def _nonlinear(self, state: NDArray[np.complex128], _: float) -> NDArray[np.complex128]:
         law = self._law
         u = self.restore(state)
         rate = law.constant + law.u_squared * u**2
@@ -285,20 +286,6 @@ class _Stepper:
             gradient = self.restore(self._iky * state) ** 2 + self.restore(self._ikx * state) ** 2
             rate += (law.grad_squared + law.u_grad_squared * u) * gradient
         return self.transform(rate)
-
-    def _make_tables(self, step: float) -> tuple[Array, ...]:
-        """Average the exponential weights over a circle around hL: their formulas cancel near hL = 0."""
-        scaled = step * self._linear
-        total = [np.zeros_like(scaled) for _ in range(4)]
-        points = 32
-        for root in np.exp(1j * np.pi * (np.arange(points) + 0.5) / points):
-            z = scaled + root
-            e = np.exp(z)
-            total[0] += ((np.exp(z / 2) - 1) / z).real
-            total[1] += ((-4 - z + e * (4 - 3 * z + z**2)) / z**3).real
-            total[2] += 2 * ((2 + z + e * (z - 2)) / z**3).real
-            total[3] += ((-4 - 3 * z - z**2 + e * (4 - z)) / z**3).real
-        return np.exp(scaled / 2), np.exp(scaled), *(step / points * part for part in total)
 
 
 # ----------------------------------------------------------------------------- noise

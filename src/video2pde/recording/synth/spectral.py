@@ -54,19 +54,36 @@ def wavenumbers(cutoff: int, side: float) -> Array:
     return 2 * np.pi / side * np.concatenate([index, index[:0:-1] * -1])
 
 
-def take_snapshot(values: Array, side: float, background: float, carried: float = 1.0) -> Snapshot:
+def take_snapshot(
+    values: Array,
+    side: float,
+    background: float,
+    carried: float = 1.0,
+    *,
+    touching: float = TOUCHING,
+    unresolved: float = UNRESOLVED,
+) -> Snapshot:
     """Transform node values of shape (N, N), and refuse a field that the square or its grid cannot hold.
 
-    ``carried`` is the share of the grid's wavenumbers that the solver keeps (2/3 where it removes aliases).
+    ``carried`` is the share of the grid's wavenumbers that the solver keeps (2/3 where it removes aliases);
+    ``touching`` and ``unresolved`` are what is allowed at the edge and at the cut-off.
     """
     deviation = values - background
     coefficients = np.asarray(fft.rfft2(deviation, norm="forward"), dtype=np.complex128)
     edge = max(np.abs(deviation[0]).max(), np.abs(deviation[:, 0]).max())
-    return cut_snapshot(coefficients, side, background, carried, edge)
+    limits = {"touching": touching, "unresolved": unresolved}
+    return cut_snapshot(coefficients, side, background, carried, edge, **limits)
 
 
 def cut_snapshot(
-    coefficients: NDArray[np.complex128], side: float, background: float, carried: float = 1.0, edge: float = 0.0
+    coefficients: NDArray[np.complex128],
+    side: float,
+    background: float,
+    carried: float = 1.0,
+    edge: float = 0.0,
+    *,
+    touching: float = TOUCHING,
+    unresolved: float = UNRESOLVED,
 ) -> Snapshot:
     """Keep the coefficients that matter from a full ``rfft2`` array of shape (N, N/2 + 1)."""
     count = coefficients.shape[0]
@@ -75,7 +92,7 @@ def cut_snapshot(
     by_row = np.maximum(size[: largest + 1].max(axis=1), np.roll(size[::-1], 1, axis=0)[: largest + 1].max(axis=1))
     by_wavenumber = np.maximum(by_row, size[:, : largest + 1].max(axis=0))
     sharpest = by_wavenumber[int(carried * largest) - 2 :].max()
-    if edge > TOUCHING or sharpest > UNRESOLVED:
+    if edge > touching or sharpest > unresolved:
         raise StageError(
             f"the plume does not fit the solver's square of {side:.0f} image units in steps of {side / count:.2g} "
             f"(edge {edge:.1g}, cut-off {sharpest:.1g}); ask for a larger domain or a finer spacing"

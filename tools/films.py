@@ -1,0 +1,159 @@
+"""The films on which assumptions are broken: one set to tune on, one to check on.
+
+Both are data, and were fixed together before a result of either was looked at. The tuning set has each deviation at
+three strengths, for diffusion (A) and for front-like spreading (C), filmed with one camera. The check set shares with
+it the names of the deviations alone: another solver (finite volumes), other plumes, laws and strengths, noise that
+grows with the light, a lens that blurs, other encoders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from video2pde.recording.synth import (
+    Camera,
+    Case,
+    describe_deviations,
+    deviate,
+    DEVIATIONS,
+    find_deviation,
+    Law,
+    make_case,
+    Optics,
+    Plume,
+    render_film,
+)
+
+SET = Literal["tuning", "check"]
+PIXELS, FRAMES, NOISE = 240, 200, 0.01
+SPECTRAL_ONLY = ("fourth", "fractional", "memory", "immobile")  # what finite volumes do not solve
+BOTH = ("A", "C")
+
+
+@dataclass(frozen=True)
+class Film:
+    """One film: a case, what is broken in it and how much, and how it was filmed.
+
+    ``deviation`` is "" for an undisturbed film. ``library`` is where the law would be found if nothing were wrong.
+    """
+
+    set: SET
+    base: str
+    deviation: str
+    strength: float
+    case: Case
+    camera: Camera
+    solver: Literal["spectral", "volumes"] = "spectral"
+    library: str = field(default="")
+
+    @property
+    def key(self) -> str:
+        what = f"{self.deviation}={self.strength:g}" if self.deviation else "undisturbed"
+        return f"{self.set}-{self.base}-{what}"
+
+    @property
+    def law(self) -> dict[str, float]:
+        """The law that the film obeys, by term name; empty where no sum of the catalogue's terms is."""
+        broken = self.deviation and find_deviation(self.deviation).law == "none"
+        return {} if broken else self._deviated()[0].law.coefficients
+
+    @property
+    def nominal(self) -> dict[str, float]:
+        """The coefficients before anything was broken (or after, where the deviation is another law)."""
+        same = not self.deviation or find_deviation(self.deviation).law != "other"
+        return self.case.law.coefficients if same else self._deviated()[0].law.coefficients
+
+    def _deviated(self) -> tuple[Case, Camera]:
+        if not self.deviation:
+            return self.case, self.camera
+        return deviate(self.case, self.camera, self.deviation, self.strength)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what identifies the film, for a table."""
+        return {
+            "set": self.set, "base": self.base, "deviation": self.deviation, "strength": self.strength,
+            "library": self.library, "law": self.law, "nominal": self.nominal, "key": self.key,
+        }  # fmt: skip
+
+
+def render(film: Film, folder: str | Path) -> tuple[Path, dict[str, Any]]:
+    """Write the film into ``folder``; return its path and its truth."""
+    case, camera = film._deviated()
+    broken = [(film.deviation, film.strength)] if film.deviation else []
+    path = render_film(case, folder, camera, solver=film.solver, extra=describe_deviations(broken))
+    return path, json.loads((Path(folder) / "truth.json").read_text(encoding="utf-8"))
+
+
+def list_films(which: SET) -> list[Film]:
+    """Name the films of a set, undisturbed ones and usual strengths first."""
+    return list(_tuning() if which == "tuning" else _check())
+
+
+def _tuning() -> Iterator[Film]:
+    cases = {
+        "A": make_case("A", coefficients={"laplacian": 1.5}),
+        "C": make_case("C", coefficients={"grad_squared": 9.0, "laplacian": 0.7}),
+    }
+    camera = Camera(size=(PIXELS, PIXELS), frames=FRAMES, noise=NOISE, crf=23, seed=1)
+    for base, case in cases.items():
+        yield Film("tuning", base, "", 0.0, case, camera, library=base)
+    for rank in (1, 0, 2):
+        for name, deviation in DEVIATIONS.items():
+            for base in deviation.only or BOTH:
+                strength = deviation.strengths[rank]
+                yield Film("tuning", base, name, strength, cases[base], camera, library=base)
+
+
+CHECK_CASES = {
+    "A": (make_case("A", coefficients={"laplacian": 2.2}, drift=(0.25, 0.1), background=0.15),
+          Plume(0.7, 5, 5, 1.0, "hook")),
+    "B": (make_case("B", coefficients={"u": -0.03, "laplacian": 1.8}, drift=(-0.1, 0.2)),
+          Plume(0.75, 8, 9, 1.1, "spots")),
+    "C": (make_case("C", coefficients={"grad_squared": 6.5, "laplacian": 0.9}, drift=(-0.2, -0.1), background=0.12),
+          Plume(0.7, 11, 8, 1.0, "spots")),
+    "C-alt": (make_case("C-alt", coefficients={"u_grad_squared": 14.0, "laplacian": 1.0}, drift=(0.1, -0.2)),
+              Plume(0.75, 13, 6, 1.0, "hook")),
+    "Fisher": (make_case("Fisher", coefficients={"u": 0.1, "u_squared": -0.12, "laplacian": 1.1}, drift=(0.1, 0.1)),
+               Plume(0.4, 17, 7, 0.9, "spots")),
+}  # fmt: skip
+LIBRARIES = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
+# other strengths than the tuning set's, two films each, the encoder and the law going round
+CHECK_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
+    "rotation": (("C", 0.02), ("C-alt", 0.04)), "shear": (("A", 0.015), ("Fisher", 0.03)),
+    "strain": (("C", 0.006), ("B", 0.015)), "vortex": (("C-alt", 0.5), ("A", 1.0)),
+    "pulse": (("C", 0.9), ("Fisher", 1.8)), "divergence": (("A", 0.008), ("C", 0.004)),
+    "source": (("A", 0.02), ("C", 0.045)), "halves": (("A", 0.25), ("C", 0.45)),
+    "slowing": (("A", 0.4), ("C", 0.2)), "anisotropy": (("A", 0.25), ("B", 0.4)),
+    "fading": (("A", 0.03), ("A", 0.012)), "steep": (("C", 0.15),),
+    "fourth": (("A", 15.0),), "fractional": (("A", 1.4),), "memory": (("A", 0.7),), "immobile": (("A", 0.2),),
+    "dimming": (("C", 0.07), ("B", 0.14)), "exposure": (("A", 0.8), ("C", 0.5)),
+    "flicker": (("C-alt", 0.015), ("A", 0.03)), "steps": (("C", 0.04), ("Fisher", 0.07)),
+    "vignetting": (("A", 0.3), ("C", 0.15)), "dome": (("C", 0.4), ("B", 0.2)),
+    "gamma": (("A", 2.0), ("C", 1.5)), "saturation": (("A", 0.2), ("C", 0.1)),
+    "shake": (("C", 1.0), ("A", 0.5)), "handheld": (("A", 0.4), ("C", 0.2)),
+    "focus": (("A", 2.5), ("C", 1.5)), "yellow": (("C", 0.85), ("A", 0.93)),
+    "dust": (("A", 25), ("C", 10)), "walls": (("C", 0.7), ("A", 0.35)), "stamp": (("A", 0.8), ("C", 0.45)),
+    "hand": (("C", 15),), "black": (("A", 5),), "cut": (("C", 0.15),), "repeats": (("A", 0.07),),
+}  # fmt: skip
+
+
+def _check() -> Iterator[Film]:
+    encoders = (("h265", 24, "mp4"), ("vp9", 28, "mkv"), ("mpeg4", 8, "mp4"), ("ffv1", 0, "mkv"))
+    optics = Optics(photons=True, blur=0.7)
+    turn = 0
+    for name in ("", *CHECK_STRENGTHS):
+        for base, strength in CHECK_STRENGTHS.get(name, tuple((base, 0.0) for base in CHECK_CASES)):
+            case, plume = CHECK_CASES[base]
+            codec, crf, container = encoders[turn % len(encoders)]
+            camera = Camera(
+                size=(PIXELS, PIXELS), frames=FRAMES, noise=0.012, crf=crf, seed=100 + turn, codec=codec,
+                container=container, optics=optics,
+            )  # fmt: skip
+            solver: Literal["spectral", "volumes"] = "spectral" if name in SPECTRAL_ONLY else "volumes"
+            film = replace(case, plume=plume, law=Law(**asdict(case.law)))
+            yield Film("check", base, name, strength, film, camera, solver, LIBRARIES[base])
+            turn += 1
