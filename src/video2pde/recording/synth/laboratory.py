@@ -27,6 +27,7 @@ from video2pde.recording.synth.solvers import sample_case
 
 Array = NDArray[np.float64]
 DEEP = 60000.0  # levels of 16 bits at u = 1
+NEGLIGIBLE = 1e-5  # modes below it are left out
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,8 @@ def _droplet(folder: Path, seed: int) -> dict[str, Any]:
     times = np.linspace(0.0, duration, frames)
 
     def field(time: float) -> Array:
-        missing = sum(mode * math.exp(-(diffusion * k2 + rate) * time) for k2, mode in modes)
+        decays = [math.exp(-(diffusion * k2 + rate) * time) for k2, _ in modes]
+        missing = sum(mode * decay for (_, mode), decay in zip(modes, decays, strict=True) if decay > NEGLIGIBLE)
         return np.where(inside, 0.85 * (1 - missing), 0.05)
 
     camera = Camera(size=(size, size), frames=frames, noise=0.01, crf=18, seed=seed)
@@ -204,6 +206,8 @@ def _bleached_half(radius: float, r: Array, angle: Array) -> list[tuple[float, A
         for root in jnp_zeros(m, 14):
             shape = jv(m, root * rho)
             amplitude = float((angular * shape * weight).sum() / (shape**2 * weight).sum())
+            if abs(amplitude) < NEGLIGIBLE:
+                continue
             modes.append(((root / radius) ** 2, amplitude * jv(m, root * r / radius) * np.cos(m * angle)))
     return modes
 

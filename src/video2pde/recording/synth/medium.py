@@ -95,9 +95,16 @@ class Source:
 
     def __call__(self, x: Array, y: Array, time: float) -> Array:
         """Return s(x, y) θ(t)."""
-        fade = 0.5 * (1 - math.tanh((time - self.until) / 0.25))
+        return self.shape(x, y) * self.strength(time)
+
+    def shape(self, x: Array, y: Array) -> Array:
+        """Return s(x, y)."""
         squared = (x - self.centre[0]) ** 2 + (y - self.centre[1]) ** 2
-        return np.asarray(self.rate * fade * np.exp(-squared / (2 * self.width**2)))
+        return np.asarray(self.rate * np.exp(-squared / (2 * self.width**2)))
+
+    def strength(self, time: float) -> float:
+        """θ(t)."""
+        return 0.5 * (1 - math.tanh((time - self.until) / 0.25))
 
 
 @dataclass(frozen=True)
@@ -136,10 +143,10 @@ class Medium:
             value = getattr(self, name)
             if not low <= value < high:
                 raise InputError(f"{name} = {value:g}; give a share from {low} to below {high}")
-        if self.fourth < 0 or not 0.5 <= self.fractional <= 2 or not 0.2 <= self.memory <= 1:
+        if self.fourth < 0 or not 0.5 <= self.fractional <= 2 or not (0.2 <= self.memory <= 0.98 or self.memory == 1):
             raise InputError(
                 f"fourth = {self.fourth:g}, fractional = {self.fractional:g}, memory = {self.memory:g}; give κ ≥ 0, "
-                "an order from 0.5 to 2 in space and from 0.2 to 1 in time"
+                "an order from 0.5 to 2 in space and from 0.2 to 0.98, or 1, in time"
             )
 
     @property

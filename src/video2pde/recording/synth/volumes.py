@@ -75,6 +75,7 @@ class _Volumes:
             steady.velocity(self._x[None, :], y_face[:, None], 0.0)[1], (rows + 1, columns)
         ).copy()
         self._values = self._average_plume()
+        self._source = self._average(lambda y, x: medium.source.shape(x[None, :], y[:, None]))
         self._padded = np.empty((rows + 4, columns + 4))
         largest = law.laplacian * (1 + max(abs(medium.halves), abs(medium.anisotropy)))
         drift = [abs(m) * (1 + abs(case.drift.swing)) for m in case.drift.mean]
@@ -130,7 +131,7 @@ class _Volumes:
             law.u_squared, steep, law.u_grad_squared,
         )  # fmt: skip
         if medium.source.rate:
-            out += self._average(lambda y, x: medium.source(x[None, :], y[:, None], time))
+            out += medium.source.strength(time) * self._source
         return out
 
     def picture(self) -> Array:
