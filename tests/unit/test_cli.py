@@ -192,9 +192,12 @@ def _reduce(cli: Command, folder: Path) -> Path:
 
 
 def test_synth_list_names_every_case(quick_cli: Command) -> None:
-    lines = quick_cli("synth", "--list").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["A", "B", "C", "C-alt", "Fisher", "drift", "noise", "static", "demo"]
-    assert "9.005 |∇u|²" in lines[2]
+    cases, laboratory, deviations = quick_cli("synth", "--list").stdout.split("\n\n")
+    names = [line.split()[0] for line in cases.splitlines()]
+    assert names == ["A", "B", "C", "C-alt", "Fisher", "drift", "noise", "static", "demo"]
+    assert "9.005 |∇u|²" in cases.splitlines()[2]
+    assert "frap" in laboratory
+    assert "rotation    0.03" in deviations
 
 
 def test_a_reader_that_goes_away_is_no_error(command_line: Callable[..., list[str]]) -> None:

@@ -20,7 +20,7 @@ from PIL import Image
 from scipy.special import erfc, jnp_zeros, jv
 
 from video2pde.errors import InputError
-from video2pde.field import atomic_write
+from video2pde.files import atomic_write
 from video2pde.recording.synth.laws import make_case
 from video2pde.recording.synth.render import Camera, render_pictures
 from video2pde.recording.synth.solvers import sample_case
