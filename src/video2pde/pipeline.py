@@ -176,14 +176,13 @@ def _refine(run: _Run, contenders: Sequence[Contender], train: Any, drift: Any, 
     options = run.settings.refinement
     if not options.enabled or not contenders:
         return {}
-    from video2pde.discovery.moments import law_velocity
     from video2pde.refinement.refine import refine
 
     done = {}
     chosen = contenders[: options.contenders]
     for index, contender in enumerate(chosen):
         weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
-        velocity = law_velocity(drift.frames(slice(0, len(train))), found.moments, weak)
+        velocity = contender.velocity(train, drift.frames(slice(0, len(train))), found.moments)
 
         def tell(standing: Any, index: int = index, name: str = contender.library) -> None:
             figures = ", ".join(f"{term} {value:.4g}" for term, value in standing.coefficients.items())

@@ -107,6 +107,20 @@ class DriftSettings(Section):
     law_correction: bool = Field(
         True, description="take off the drift what the law itself does to the centroid of an asymmetric plume"
     )
+    flow: Literal["auto", "none", "uniform", "affine", "stream"] = Field(
+        "uniform",
+        description="flow beside the law: none; uniform: v(t) alone; affine: rotation and strain, too; stream: a "
+        "stream function; auto: the simplest that explains the film",
+    )
+    flow_splines: Annotated[int, Field(ge=4, le=20)] = Field(
+        9, description="splines of the stream function along the longer side"
+    )
+    flow_times: Annotated[int, Field(ge=1, le=20)] = Field(
+        5, description="splines in time of a flow that changes; 1: steady flows alone"
+    )
+    divergence: bool = Field(
+        False, description="let the flow diverge, too; one film hardly tells that from a law that spreads"
+    )
 
 
 class WeakSettings(Section):

@@ -7,7 +7,7 @@ is given ``known``, the frames of training and validation alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,15 @@ from video2pde import discovery
 from video2pde.calibration import calibrate, Calibration, make_problem, recording_errors
 from video2pde.calibration.front import fit_front, FrontFit
 from video2pde.calibration.start import estimate_start
-from video2pde.discovery.identifiability import Identifiability
+from video2pde.discovery.flow_choice import choose_flow, FlowChoice
+from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
 from video2pde.discovery.moments import law_velocity, term_moments
 from video2pde.discovery.regression import fit_library
 from video2pde.discovery.weak import WeakSystem
 from video2pde.drift import Drift, estimate_drift, no_drift
 from video2pde.errors import StageError
 from video2pde.field import Field, Windows
+from video2pde.flow import Flow
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.forced import simulate_forced
@@ -41,17 +43,24 @@ WEAK, REFINED = "weak", "refined"
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """A library that goes on: its terms and the weak fit's coefficients and drift scale."""
+    """A library that goes on: its terms, the weak fit's coefficients and drift scale, and the flow beside them."""
 
     library: str
     terms: tuple[Term, ...]
     coefficients: Mapping[str, float]
     drift_scale: tuple[float, float]
     explained: float
+    flow: Flow | None = None
 
     @property
     def model(self) -> Model:
-        return Model(self.terms, tuple(self.coefficients[term.name] for term in self.terms), self.drift_scale)
+        values = tuple(self.coefficients[term.name] for term in self.terms)
+        return Model(self.terms, values, self.drift_scale, self.flow)
+
+    def velocity(self, field: Field, drift: Drift, moments: Mapping[str, Array]) -> Array:
+        """Give the uniform drift (t, 2) under this law and its flow."""
+        law = {term.name: self.coefficients[term.name] for term in self.terms}
+        return law_velocity(drift, moments, law, self.flow, field)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +68,8 @@ class Discovery:
     """What the training window says about structure: the weak system, the diagnoses, and who goes on.
 
     ``moments`` (t, 2) by term over the training window; ``models`` the sparse fits of all libraries as models;
-    ``diffusion`` the coefficient of the baseline drift + diffusion, fitted to the window's rollout.
+    ``diffusion`` the coefficient of the baseline drift + diffusion, fitted to the window's rollout; ``flow`` the flows
+    that were tried, None where nothing but a uniform drift was asked for.
     """
 
     system: WeakSystem
@@ -70,6 +80,7 @@ class Discovery:
     gradient_sigma: float
     gradient_noise: float
     diffusion: float
+    flow: FlowChoice | None = None
 
 
 def measure_drift(known: Field, settings: Settings) -> tuple[Drift, tuple[str, ...]]:
@@ -79,6 +90,9 @@ def measure_drift(known: Field, settings: Settings) -> tuple[Drift, tuple[str, .
     except StageError as error:
         return no_drift(known), (f"no drift was measured: {error}",)
     notes = (f"{len(drift.empty_frames)} frames without signal were interpolated",) if drift.empty_frames else ()
+    if settings.drift.flow == "none":
+        still = np.zeros_like(drift.velocity)
+        return replace(drift, velocity=still, velocity_error=still), notes
     return drift, notes
 
 
@@ -88,9 +102,15 @@ def discover_structure(
     """Fit every library to the training window in weak form, and find out which terms it can tell apart."""
     train = known.frames(windows.train)
     weak = discovery.weak_system(train, drift.frames(windows.train), settings, windows.frames, progress)
-    found = discovery.diagnose(weak, settings)
+    choice, beside = None, None
+    if settings.drift.flow not in ("none", "uniform"):
+        choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)
+    columns = weak.columns if beside is None else beside
+    system = weak.system if beside is None else beside.draw(settings.weak.test_functions, np.random.default_rng(0))
+    found = diagnose_libraries(columns, system, settings)
     by_library = libraries(settings)
-    models = {name: _as_model(by_library[name], d.fit.coefficients) for name, d in found.libraries.items()}
+    flows = {name: None if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
+    models = {name: _as_model(by_library[name], d.fit.coefficients, flows[name]) for name, d in found.libraries.items()}
     contenders: list[Contender] = []
     # whole libraries first: what is left of a larger one may be one of them, and is then not a law of its own
     for name in sorted(found.contenders, key=lambda name: len(found.libraries[name].robust) < len(by_library[name])):
@@ -100,13 +120,13 @@ def discover_structure(
             continue
         fit = diagnosis.fit
         if len(terms) < len(by_library[name]):
-            fit = fit_library(name, [term.name for term in terms], weak.system, settings.regression)
-        scale = _drift_scale(fit.coefficients)
-        contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained))
+            fit = fit_library(name, [term.name for term in terms], system, settings.regression)
+        scale, flow = _drift_scale(fit.coefficients), None if beside is None else beside.flow(fit.coefficients)
+        contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow))
     return Discovery(
-        weak.system, found, tuple(sorted(contenders, key=lambda c: -c.explained)), models, weak.moments,
+        system, found, tuple(sorted(contenders, key=lambda c: -c.explained)), models, weak.moments,
         weak.columns.gradient_sigma, weak.columns.gradient_noise,
-        fit_diffusion(train, drift.velocity[windows.train], settings.rollout),
+        fit_diffusion(train, drift.velocity[windows.train], settings.rollout), choice,
     )  # fmt: skip
 
 
@@ -117,13 +137,13 @@ def _drift_scale(coefficients: Mapping[str, float]) -> tuple[float, float]:
     return c_x or 1.0, c_y or 1.0
 
 
-def _as_model(terms: tuple[Term, ...], coefficients: Mapping[str, float]) -> Model:
+def _as_model(terms: tuple[Term, ...], coefficients: Mapping[str, float], flow: Flow | None) -> Model:
     kept = tuple(term for term in terms if coefficients[term.name] != 0.0)
-    return Model(kept, tuple(coefficients[term.name] for term in kept), _drift_scale(coefficients))
+    return Model(kept, tuple(coefficients[term.name] for term in kept), _drift_scale(coefficients), flow)
 
 
 def window_velocities(field: Field, drift: Drift, models: Mapping[str, Model], settings: Settings) -> dict[str, Array]:
-    """Give each model's drift over a window: the centroid's velocity less what the law itself does to it."""
+    """Give each model's uniform drift over a window: the centroid's velocity less what law and flow do to it."""
     velocities = {DRIFT: drift.velocity}
     terms = {term.name: term for model in models.values() for term in model.terms}
     moments: dict[str, Array] = {}
@@ -132,7 +152,7 @@ def window_velocities(field: Field, drift: Drift, models: Mapping[str, Model], s
         moments = dict(zip(terms, values, strict=True))
     for name, model in models.items():
         coefficients = {term.name: c for term, c in zip(model.terms, model.coefficients, strict=True)}
-        velocities[name] = law_velocity(drift, moments, coefficients)
+        velocities[name] = law_velocity(drift, moments, coefficients, model.flow, field)
     return velocities
 
 
@@ -164,7 +184,7 @@ def compare_refined(
             values = refined[contender.library].coefficients
             models[f"{contender.library}, {WEAK}"] = contender.model
             models[f"{contender.library}, {REFINED}"] = Model(
-                contender.terms, tuple(values[term.name] for term in contender.terms)
+                contender.terms, tuple(values[term.name] for term in contender.terms), flow=contender.flow
             )
     return validate_models(known, window, drift, models, diffusion, settings) if models else None
 
@@ -180,7 +200,7 @@ def calibrate_contender(
 ) -> Calibration:
     """Calibrate one contender from the weak fit, from the inverse PINN where there is one, and from a poor start."""
     weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
-    velocity = law_velocity(drift, found.moments, weak)
+    velocity = contender.velocity(train, drift, found.moments)
     problem = make_problem(train, contender.terms, weak, velocity, found.moments, settings)
     starts = {"weak": list(weak.values())}
     if refined is not None:
@@ -194,7 +214,7 @@ def recalibrate_front(
 ) -> tuple[FrontFit, ...]:  # fmt: skip
     """Recalibrate one contender against the front, from the calibrated coefficients and from the inverse PINN's."""
     weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
-    velocity = law_velocity(drift, found.moments, weak)
+    velocity = contender.velocity(train, drift, found.moments)
     problem = make_problem(train, contender.terms, weak, velocity, found.moments, settings)
     starts = {"calibrated": [calibration.estimates[term.name].value for term in contender.terms]}
     if refined is not None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from using_laws import LAWS, make_model, skewed_plume, SMALL
+from using_laws import LAWS, make_flow, make_model, skewed_plume, SMALL
 
 from video2pde.field import Windows
 from video2pde.settings import RolloutSettings
@@ -61,6 +61,18 @@ def test_the_numpy_script_repeats_our_rollout(name: str, tmp_path: Path) -> None
     np.testing.assert_allclose(theirs, ours, atol=1e-3 * moved)
 
 
+@pytest.mark.parametrize("kind", ["affine", "changing", "diverging", "stream"])
+def test_the_numpy_script_carries_the_flow(kind: str, tmp_path: Path) -> None:
+    model, u0 = make_model(LAWS["C"], flow=make_flow(kind)), skewed_plume()
+    theirs = run_numpy_script(model, u0, tmp_path, "--duration", f"{END}", "--frames", "40")
+    ours = model.simulate(u0, np.linspace(0, END, 41)).values
+    calm = make_model(LAWS["C"]).simulate(u0, np.linspace(0, END, 41)).values
+    carried = np.abs(ours[-1] - calm[-1]).max()
+    assert carried > 0.02
+    np.testing.assert_allclose(theirs, ours, atol=2e-3 * carried)
+    assert SavedModel.parse(model.to_json()) == model
+
+
 def test_the_numpy_script_keeps_a_periodic_boundary_and_goes_past_the_film(tmp_path: Path) -> None:
     settings = RolloutSettings(boundary="periodic", clip="off")
     model = make_model(LAWS["C"], rollout=settings)
@@ -88,9 +100,12 @@ def test_the_pypde_scripts_agree_within_the_discretisation_error(tmp_path: Path)
     u0 = skewed_plume()
     np.save(tmp_path / "u0.npy", u0)
     paths = {}
-    for name, law in LAWS.items():
+    flows = {"C, changing flow": make_flow("changing"), "A, diverging flow": make_flow("diverging")}
+    models = {name: make_model(law) for name, law in LAWS.items()}
+    models |= {name: make_model(LAWS[name[0]], flow=flow) for name, flow in flows.items()}
+    for name, model in models.items():
         paths[name] = tmp_path / f"{name}.py"
-        paths[name].write_text(export_model(make_model(law), "pypde"), encoding="utf-8")
+        paths[name].write_text(export_model(model, "pypde"), encoding="utf-8")
     command = [sys.executable, "-c", PYPDE_DRIVER, *map(str, paths.values()), str(tmp_path / "u0.npy")]
     # compiling py-pde's operators takes a minute, running them uncompiled on this grid a second
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
@@ -98,15 +113,15 @@ def test_the_pypde_scripts_agree_within_the_discretisation_error(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     times = np.linspace(0, END, 21)
-    for name, law in LAWS.items():
-        model = make_model(law)
+    for name, model in models.items():
         theirs = np.array(found[str(paths[name])]["values"])
         np.testing.assert_allclose(found[str(paths[name])]["times"], [0, 1, 2], atol=1e-9)
         ours = model.simulate(u0, times).values[::10]
         second = second_order_rollout(model, u0, times)[::10]
         discretisation = np.abs(second - ours).max()
         # py-pde's operators are of second order: it is our second-order rollout, and so far from the fourth-order one
-        assert np.abs(theirs - second).max() < 0.02 * discretisation + 1e-5, name
+        close = 1e-5 if name in LAWS else 1e-4
+        assert np.abs(theirs - second).max() < 0.02 * discretisation + close, name
         assert np.abs(theirs - ours).max() < 1.1 * discretisation + 1e-5, name
         assert discretisation < 0.1 * np.abs(ours[-1] - u0).max(), name
 

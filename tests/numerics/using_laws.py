@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from video2pde.field import Grid, Windows
+from video2pde.flow import Flow, FlowShape
 from video2pde.using import SavedModel
 
 LAWS = {
@@ -24,6 +25,21 @@ WIDE = Grid(40, 50, 160.0, 200.0)
 def make_model(law: dict[str, float], grid: Grid = SMALL, **more: object) -> SavedModel:
     """Save a law with the drift of these tests."""
     return SavedModel.of(list(law), law, grid, Windows.split(len(TIMES)), TIMES, VELOCITY, **more)  # type: ignore[arg-type]
+
+
+def make_flow(kind: str, grid: Grid = SMALL) -> Flow:
+    """Give a flow that turns and strains: steady, changing, diverging, or on a stream function."""
+    shapes = {
+        "affine": {},
+        "changing": {"in_time": 4},
+        "diverging": {"divergence": True},
+        "stream": {"kind": "stream", "splines": (5, 6), "in_time": 3},
+    }
+    shape = FlowShape(**{"kind": "affine", "extent": (grid.height, grid.width), "span": (0.3, 2.6)} | shapes[kind])
+    rng = np.random.default_rng(3)
+    size = (shape.in_time, len(shape.names))
+    values = rng.normal(0.08, 0.05, size) if shape.kind == "affine" else rng.normal(0.0, 8.0, size)
+    return Flow(shape, values, 0.01 * np.ones(size))
 
 
 def skewed_plume(grid: Grid = SMALL) -> np.ndarray:

@@ -70,15 +70,9 @@ def test_the_sympy_export_is_the_law(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAWS)
 def test_every_script_compiles(name: str) -> None:
-    for form in ("python", "pypde", "dedalus", "sympy"):
+    for form in ("python", "pypde", "sympy"):
         compile(export_model(make(LAWS[name], OWN), form), form, "exec")
         compile(export_model(make({}), form), form, "exec")
-
-
-def test_dedalus_gets_the_linear_terms_on_the_left() -> None:
-    text = export_model(make(LAWS["Fisher"]), "dedalus")
-    assert '"dt(u) - c_u*(u) - c_laplacian*(lap(u))"' in text
-    assert '"- v_x*dx(u) - v_y*dy(u) + c_u_squared*(u**2)"' in text
 
 
 def test_latex_has_numbers_intervals_and_units() -> None:
@@ -130,13 +124,10 @@ def hostile_models() -> list[SavedModel]:
     return models
 
 
-@pytest.mark.parametrize("form", ["python", "pypde", "dedalus", "sympy"])
+@pytest.mark.parametrize("form", ["python", "pypde", "sympy"])
 def test_no_text_of_a_model_file_becomes_code(form: str, tmp_path: Path) -> None:
     """Every script is run: the folder that the texts would make is not there afterwards."""
     (tmp_path / "pde.py").write_text(STUB)
-    (tmp_path / "dedalus").mkdir()
-    (tmp_path / "dedalus" / "__init__.py").write_text("")
-    (tmp_path / "dedalus" / "public.py").write_text(STUB)
     scripts = []
     for number, model in enumerate(hostile_models()):
         scripts.append(tmp_path / f"law{number}.py")

@@ -103,8 +103,8 @@ def export(
     /,
     *,
     to: Annotated[
-        Literal["latex", "sympy", "python", "pypde", "dedalus", "json"],
-        Parameter(help="latex, sympy, python (NumPy alone), pypde, dedalus or json."),
+        Literal["latex", "sympy", "python", "pypde", "json"],
+        Parameter(help="latex, sympy, python (NumPy alone), pypde or json."),
     ],
     out: Annotated[Path | None, Parameter(help="File to write; default: standard output.")] = None,
 ) -> None:

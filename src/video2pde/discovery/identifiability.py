@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from video2pde.discovery.regression import (
     solve_sparse,
     SparseFit,
 )
-from video2pde.discovery.weak import WeakColumns, WeakSystem
+from video2pde.discovery.weak import WeakSystem
 from video2pde.parallel import parallel_map
 from video2pde.settings import IdentifiabilitySettings, Settings
 from video2pde.terms.catalogue import libraries
@@ -32,6 +33,12 @@ LEAST_UNIQUE_SHARE = 0.01
 """Share of the signal that only this term explains, from which it counts as needed."""
 SIGNIFICANT = 4.0
 """Standard errors that a coefficient must exceed to count as evidence of a law."""
+
+
+class Draws(Protocol):
+    """What draws weak systems at random centres: ``WeakColumns``, or columns with a flow beside the law."""
+
+    def draw(self, count: int, rng: np.random.Generator) -> WeakSystem: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +101,7 @@ class Identifiability:
         return "\n".join([self.verdict, *lines])
 
 
-def diagnose_libraries(columns: WeakColumns, system: WeakSystem, settings: Settings) -> Identifiability:
+def diagnose_libraries(columns: Draws, system: WeakSystem, settings: Settings) -> Identifiability:
     """Diagnose every library of the settings on one recording."""
     options = settings.identifiability
     normal = normal_equations(system, settings.regression.drift)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, over_chunks, rows_of
 from video2pde.drift import Drift
 from video2pde.field import Field
+from video2pde.flow import Flow
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U_X, U_Y
 from video2pde.terms.term import compile_density, Term
@@ -72,9 +73,30 @@ def _at_background(density: sympy.Expr, background: Array) -> Array:
     return np.asarray(level + 0 * background)
 
 
-def law_velocity(drift: Drift, moments: Mapping[str, Array], coefficients: Mapping[str, float]) -> Array:
-    """Give the drift (t, 2) under a law: the centroid's velocity less what the law itself does to it."""
+def flow_mean(field: Field, drift: Drift, flow: Flow) -> Array:
+    """Average a flow over the plume, frame by frame: (t, 2), what it adds to the centroid's velocity."""
+    if not drift.mass.any():
+        return np.zeros((len(field), 2))
+    weights = field.values[:, drift.region] - drift.background[:, None]
+    return flow.plume_mean(weights, drift.region, field.times, field.grid)
+
+
+def law_velocity(
+    drift: Drift,
+    moments: Mapping[str, Array],
+    coefficients: Mapping[str, float],
+    flow: Flow | None = None,
+    field: Field | None = None,
+) -> Array:
+    """Give the uniform drift (t, 2) under a law: the centroid's velocity less what law and flow do to it.
+
+    A flow needs the ``field``, whose plume it is averaged over. A given velocity is the whole of the motion.
+    """
+    if flow is not None and flow.kind == "given":
+        return np.zeros_like(drift.velocity)
     velocity = drift.velocity.copy()
+    if flow is not None and field is not None:
+        velocity -= flow_mean(field, drift, flow)
     for name, coefficient in coefficients.items():
         if name in moments:
             velocity -= coefficient * moments[name]

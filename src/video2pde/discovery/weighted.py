@@ -33,14 +33,26 @@ from functools import cached_property
 import numpy as np
 import sympy
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
 
 from video2pde.discovery.testfunctions import kernel, Widths
 from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, is_nonlinear
 from video2pde.field import Field
+from video2pde.flow.profiles import Profiles
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U
 from video2pde.terms.term import Order
+
+__all__ = [
+    "Profiles",
+    "TimeMoments",
+    "WeightedPart",
+    "anisotropy_parts",
+    "diffusivity_parts",
+    "slice_centres",
+    "source_parts",
+    "stream_parts",
+    "velocity_parts",
+]
 
 Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
@@ -50,57 +62,6 @@ DEGREE = 4
 SLICE_SPACING = 0.6
 """Distance of the frames that hold centres, in σ_t: closer ones see nothing new."""
 FRAMES_AT_ONCE = 48
-
-
-@dataclass(frozen=True, eq=False)
-class Profiles:
-    """Functions of one coordinate, on the samples of an axis, with their derivatives.
-
-    ``spline`` has coefficients (basis, functions); ``order`` is how often it is differentiated.
-    """
-
-    spline: BSpline
-    samples: Array
-    order: int = 0
-
-    @classmethod
-    def splines(cls, samples: Array, count: int, degree: int = 3) -> Profiles:
-        """Cover the axis with ``count`` B-splines; a degree lower than asked for where there are too few."""
-        degree = min(degree, count - 1)
-        step = samples[1] - samples[0]
-        low, high = samples[0] - step / 2, samples[-1] + step / 2
-        inner = np.linspace(low, high, count - degree + 1)
-        knots = np.concatenate([[low] * degree, inner, [high] * degree])
-        return cls(BSpline(knots, np.eye(count), degree), samples)
-
-    @classmethod
-    def powers(cls, samples: Array, degree: int = 1, origin: float = 0.0) -> Profiles:
-        """Give 1 and, with ``degree`` 1, s − origin."""
-        low, high = samples[0] - 1.0, samples[-1] + 1.0
-        ends = np.array([low, high])
-        values = np.stack([np.ones(2), ends - origin], axis=1)[:, : degree + 1]
-        return cls(BSpline(np.array([low, low, high, high]), values, 1), samples)
-
-    @property
-    def count(self) -> int:
-        return int(self.spline.c.shape[1])
-
-    @property
-    def derivative(self) -> Profiles:
-        """Differentiate every function."""
-        return Profiles(self.spline, self.samples, self.order + 1)
-
-    def take(self, *index: int) -> Profiles:
-        """Keep some of the functions."""
-        chosen = BSpline(self.spline.t, self.spline.c[:, list(index)], self.spline.k)
-        return Profiles(chosen, self.samples, self.order)
-
-    def values(self, order: int = 0) -> Array:
-        """Sample the functions' derivative of the given order: (functions, samples)."""
-        order += self.order
-        if order > self.spline.k:
-            return np.zeros((self.count, len(self.samples)))
-        return np.asarray(self.spline(self.samples, nu=order).T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Time stepping of a rollout: the loop that is written once and compiled with every kernel.
 
-``kernels.py`` pastes the source of :func:`pad`, :func:`step` and :func:`advance` behind the generated
+``kernels.py`` pastes the source of :func:`pad`, :func:`blow`, :func:`step` and :func:`advance` behind the generated
 ``stage`` and ``bound`` of a set of terms and compiles the whole with numba. The functions here are plain
 Python; ``stage``, ``bound`` and ``RADIUS`` are those of the generated module.
 
@@ -50,13 +50,25 @@ def pad(w: Any, periodic: bool) -> None:
         w[RADIUS + ny + k, :] = w[bottom, :]
 
 
+def blow(fields: Any, factors: Any, wind: Any) -> Any:
+    """Add up the flow's velocity of one frame interval, wind = Σ_l factors_l fields_l; return its largest |v_x|, |v_y|.
+
+    fields (l, 3, y, x): v_x, v_y and the divergence. wind (3, y, x).
+    """
+    wind[:] = 0.0
+    for n in range(fields.shape[0]):
+        wind += factors[n] * fields[n]
+    return np.abs(wind[0]).max(), np.abs(wind[1]).max()
+
+
 def step(
-    u: Any, a: Any, b: Any, c: Any, drift: Any, slope: Any, t: float, h: float, g: Any, clip: Any, periodic: bool
-) -> float:
+    u: Any, a: Any, b: Any, c: Any, drift: Any, slope: Any, wind: Any, t: float, h: float, g: Any, clip: Any,
+    periodic: bool,
+) -> float:  # fmt: skip
     """Advance u by one substep h; the result stands in ``a``. Return the sum of what was clipped.
 
     u, a, b: padded frames. c: coefficients. drift, slope: velocity at the start of the frame interval and
-    its rate of change. g: 1/Δx, 1/Δy. clip: lower and upper limit.
+    its rate of change. wind (3, y, x): the flow beside it. g: 1/Δx, 1/Δy. clip: lower and upper limit.
     """
     lost = 0.0
     for n in range(3):
@@ -65,7 +77,8 @@ def step(
         keep = 0.0 if n == 0 else (0.75 if n == 1 else 1.0 / 3.0)
         s = t + (0.0 if n == 0 else (h if n == 1 else 0.5 * h))
         low, high = (clip[0], clip[1]) if n == 2 else (clip[2], clip[3])
-        lost = stage(w, u, out, c, drift[0] + s * slope[0], drift[1] + s * slope[1], g[0], g[1], h, keep, low, high)
+        v = (drift[0] + s * slope[0], drift[1] + s * slope[1])
+        lost = stage(w, u, out, c, v[0], v[1], wind, g[0], g[1], h, keep, low, high)
         pad(out, periodic)
     return lost
 
@@ -78,6 +91,9 @@ def advance(
     buffers: Any,
     times: Any,
     velocity: Any,
+    fields: Any,
+    factors: Any,
+    wind: Any,
     c: Any,
     g: Any,
     clip: Any,
@@ -90,7 +106,8 @@ def advance(
 
     starts (s, y, x): the initial frame, or with ``restart`` the observed frame that starts each interval.
     out (o, y, x), keep (t,): frame k goes to out[keep[k]] where keep[k] ≥ 0. buffers (3, y, x), padded; the
-    last state is left in buffers[0]. clip: the limits of a result, and those of an intermediate stage.
+    last state is left in buffers[0]. fields (l, 3, y, x), factors (t − 1, l): the flow beside the drift, constant over
+    a frame interval; wind (3, y, x): room for it. clip: the limits of a result, and those of an intermediate stage.
     allowed: the sum of what clipping may take since the last start. substeps (t − 1,): used per interval.
     """
     u, a, b = buffers[0], buffers[1], buffers[2]
@@ -98,6 +115,7 @@ def advance(
     nx = u.shape[1] - 2 * RADIUS
     substeps = np.zeros(times.shape[0] - 1, np.int64)
     rate, age, lost, worst, status = 0.0, RECHECK, 0.0, 0.0, OK
+    wind_x, wind_y = 0.0, 0.0
     if keep[0] >= 0:
         out[keep[0]] = starts[0]
     for k in range(times.shape[0] - 1):
@@ -108,8 +126,10 @@ def advance(
         interval = times[k + 1] - times[k]
         drift = (velocity[k, 0], velocity[k, 1])
         slope = ((velocity[k + 1, 0] - drift[0]) / interval, (velocity[k + 1, 1] - drift[1]) / interval)
-        fastest_x = max(abs(velocity[k, 0]), abs(velocity[k + 1, 0]))
-        fastest_y = max(abs(velocity[k, 1]), abs(velocity[k + 1, 1]))
+        if fields.shape[0] > 0 and (k == 0 or (factors[k] != factors[k - 1]).any()):
+            wind_x, wind_y = blow(fields, factors[k], wind)
+        fastest_x = max(abs(velocity[k, 0]), abs(velocity[k + 1, 0])) + wind_x
+        fastest_y = max(abs(velocity[k, 1]), abs(velocity[k + 1, 1])) + wind_y
         t, left = 0.0, 1
         while left > 0 and status == OK:
             if age >= RECHECK:
@@ -121,7 +141,7 @@ def advance(
                 break
             left = max(1, math.ceil(wanted))
             h = (interval - t) / left
-            lost += step(u, a, b, c, drift, slope, t, h, g, clip, periodic)
+            lost += step(u, a, b, c, drift, slope, wind, t, h, g, clip, periodic)
             u, a = a, u
             t += h
             age += 1

@@ -60,12 +60,13 @@ def advance_with_jax(
     """Run simulations grouped by structure; give frames, status, failed frame, substeps and clipped amount."""
     groups: dict[Any, list[int]] = {}
     for n, task in enumerate(tasks):
-        groups.setdefault((task.model.terms, task.restart, task.keep.tobytes()), []).append(n)
+        key = (task.model.terms, task.restart, task.keep.tobytes(), task.wind, len(task.fields))
+        groups.setdefault(key, []).append(n)
     outcomes: dict[int, Outcome] = {}
     with jax.enable_x64(settings.precision == "float64"):
-        for (terms, restart, _), members in groups.items():
+        for (terms, restart, _, wind, _), members in groups.items():
             run = _compile(
-                Structure(terms, accuracy, settings.precision),
+                Structure(terms, accuracy, settings.precision, wind),
                 settings.boundary == "periodic",
                 restart,
                 settings.safety,
@@ -76,6 +77,8 @@ def advance_with_jax(
                 np.stack([task.starts for task in chosen]),
                 np.stack([task.times for task in chosen]),
                 np.stack([task.velocity for task in chosen]),
+                np.stack([task.fields for task in chosen]),
+                np.stack([task.factors for task in chosen]),
                 np.array([task.model.coefficients for task in chosen]).reshape(len(chosen), len(terms)),
                 np.array([(*task.limits, task.allowed) for task in chosen]),
                 np.array([1.0 / grid.dx, 1.0 / grid.dy]),
@@ -140,9 +143,13 @@ def _compile(
     def pad(u: jax.Array) -> jax.Array:
         return jnp.pad(u, reach, mode="wrap" if periodic else "symmetric")
 
-    def tendency(u: jax.Array, c: jax.Array, v: jax.Array, g: jax.Array) -> jax.Array:
+    def tendency(u: jax.Array, c: jax.Array, v: jax.Array, blown: jax.Array, g: jax.Array) -> jax.Array:
         padded = pad(u)
-        total = -v[0] * _differ(padded, reach, (1, 0), g, accuracy) - v[1] * _differ(padded, reach, (0, 1), g, accuracy)
+        along = v[:, None, None] + blown[:2]
+        total = -along[0] * _differ(padded, reach, (1, 0), g, accuracy)
+        total = total - along[1] * _differ(padded, reach, (0, 1), g, accuracy)
+        if structure.flow == "diverging":
+            total = total - blown[2] * u
         for n, term in enumerate(terms):
             total = total + c[n] * sum(_apply_part(part, padded, reach, g, accuracy) for part in term.parts)
         return total
@@ -153,6 +160,7 @@ def _compile(
         h: jax.Array,
         v: jax.Array,
         slope: jax.Array,
+        blown: jax.Array,
         c: jax.Array,
         g: jax.Array,
         limits: _Limits,
@@ -160,24 +168,25 @@ def _compile(
         def clip(x: jax.Array) -> jax.Array:
             return jnp.clip(x, limits.stage_low, limits.stage_high)
 
-        a = clip(u + h * tendency(u, c, v + t * slope, g))
-        b = clip(0.75 * u + 0.25 * (a + h * tendency(a, c, v + (t + h) * slope, g)))
-        value = u / 3 + 2 / 3 * (b + h * tendency(b, c, v + (t + 0.5 * h) * slope, g))
+        a = clip(u + h * tendency(u, c, v + t * slope, blown, g))
+        b = clip(0.75 * u + 0.25 * (a + h * tendency(a, c, v + (t + h) * slope, blown, g)))
+        value = u / 3 + 2 / 3 * (b + h * tendency(b, c, v + (t + 0.5 * h) * slope, blown, g))
         kept = jnp.clip(value, limits.low, limits.high)
         return kept, jnp.sum(jnp.abs(value - kept))
 
     def substep(
-        state: _State, interval: jax.Array, v: jax.Array, slope: jax.Array, c: jax.Array, g: jax.Array, limits: _Limits
-    ) -> _State:
+        state: _State, interval: jax.Array, v: jax.Array, slope: jax.Array, blown: jax.Array, c: jax.Array,
+        g: jax.Array, limits: _Limits,
+    ) -> _State:  # fmt: skip
         due = state.age >= driver.RECHECK
         rate = jax.lax.cond(due, lambda: bound(pad(state.u), c, g), lambda: state.rate)
         age = jnp.where(due, 0, state.age).astype(jnp.int32)
-        fastest = jnp.maximum(jnp.abs(v), jnp.abs(v + interval * slope))
+        fastest = jnp.maximum(jnp.abs(v), jnp.abs(v + interval * slope)) + jnp.abs(blown[:2]).max(axis=(1, 2))
         wanted = (interval - state.t) * (rate + advection * jnp.sum(fastest * g)) / safety
         possible = wanted <= max_substeps - state.used
         left = jnp.where(possible, jnp.maximum(1, jnp.ceil(wanted)), 1).astype(jnp.int32)
         h = (interval - state.t) / left
-        u, removed = step(state.u, state.t, h, v, slope, c, g, limits)
+        u, removed = step(state.u, state.t, h, v, slope, blown, c, g, limits)
         lost = state.lost + removed
         broken = jnp.where(jnp.isfinite(lost), driver.CLIPPED, driver.BLOWN_UP)
         status = jnp.where(
@@ -186,8 +195,9 @@ def _compile(
         return _State(u, state.t + h, left - 1, rate, age + 1, state.used + possible, lost, status)
 
     def simulate(
-        starts: jax.Array, times: jax.Array, velocity: jax.Array, c: jax.Array, limits: jax.Array, g: jax.Array
-    ) -> tuple[Any, ...]:
+        starts: jax.Array, times: jax.Array, velocity: jax.Array, fields: jax.Array, factors: jax.Array, c: jax.Array,
+        limits: jax.Array, g: jax.Array,
+    ) -> tuple[Any, ...]:  # fmt: skip
         bounds = _Limits(*limits)
         zero = jnp.zeros((), real)
 
@@ -198,10 +208,11 @@ def _compile(
             interval = times[k + 1] - times[k]
             v = velocity[k]
             slope = (velocity[k + 1] - v) / interval
+            blown = jnp.tensordot(factors[k], fields, axes=1) if fields.shape[0] else jnp.zeros((3, 1, 1), real)
             state = state._replace(t=zero, left=jnp.int32(1), used=jnp.int32(0))
             state = jax.lax.while_loop(
                 lambda s: (s.left > 0) & (s.status == driver.OK),
-                lambda s: substep(s, interval, v, slope, c, g, bounds),
+                lambda s: substep(s, interval, v, slope, blown, c, g, bounds),
                 state,
             )
             failed = jnp.where((failed < 0) & (state.status != driver.OK), k + 1, failed).astype(jnp.int32)
@@ -215,7 +226,7 @@ def _compile(
         frames = jnp.concatenate([starts[:1], frames])
         return frames, last.status, failed, used, jnp.max(lost, initial=0.0)
 
-    mapped = jax.jit(jax.vmap(simulate, in_axes=(0, 0, 0, 0, 0, None)))
+    mapped = jax.jit(jax.vmap(simulate, in_axes=(0, 0, 0, 0, 0, 0, 0, None)))
 
     def run(*arguments: Any) -> Any:
         return mapped(*(jnp.asarray(argument, real) for argument in arguments))

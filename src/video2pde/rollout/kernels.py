@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sympy
@@ -38,17 +38,22 @@ from video2pde.terms.term import jet_symbol, Order
 REAL_LIMIT, IMAGINARY_LIMIT = 2.51, 1.73
 """How far the stability region of the third-order Runge–Kutta method reaches along each axis."""
 
+Wind = Literal["none", "solenoidal", "diverging"]
 Offset = tuple[int, int]
 """Row and column of a neighbour, counted from the pixel."""
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Name what a kernel is compiled for: everything that is not an argument at run time."""
+    """Name what a kernel is compiled for: everything that is not an argument at run time.
+
+    ``flow``: whether a velocity field acts beside the uniform drift, free of divergence or not.
+    """
 
     terms: tuple[Term, ...]
     accuracy: int = 4
     precision: str = "float64"
+    flow: Wind = "none"
 
 
 class _Printer(PythonCodePrinter):  # type: ignore[misc]
@@ -200,6 +205,18 @@ def _function(head: str, lines: list[str]) -> str:
     return "\n".join([f"@njit(**OPTIONS)\ndef {head}:", *(f"    {line}" for line in lines)]) + "\n"
 
 
+def _write_flow(structure: Structure, source: _Source) -> tuple[str, list[str]]:
+    """Write −v·∇u − u ∇·v of a velocity field: the summand of a pixel, and the rows sliced before the inner loop."""
+    if structure.flow == "none":
+        return "", []
+    text = f" - along_x[i]*{source.difference((1, 0))} - along_y[i]*{source.difference((0, 1))}"
+    rows = ["along_x = wind[0, j]", "along_y = wind[1, j]"]
+    if structure.flow == "diverging":
+        text += f" - spread[i]*{source.neighbour((0, 0))}"
+        rows.append("spread = wind[2, j]")
+    return text, rows
+
+
 def _write_stage(structure: Structure) -> tuple[str, int]:
     """Write the fused pass; return its source and the radius of its stencil."""
     source = _Source(structure.accuracy)
@@ -211,11 +228,12 @@ def _write_stage(structure: Structure) -> tuple[str, int]:
             for n, term in enumerate(structure.terms)
         )
     )
+    carried, sliced = _write_flow(structure, source)
     replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s"))
     source.lines += [f"{name} = {_print(value)}" for name, value in replacements]
     radius = source.radius
     body = [
-        f"value = keep*old[i] + {' + '.join(products)} + step*({_print(reduced)})",
+        f"value = keep*old[i] + {' + '.join(products)} + step*({_print(reduced)}{carried})",
         "kept = value if value > low else low",
         "kept = kept if kept < high else high",
         "lost += abs(value - kept)",
@@ -230,10 +248,10 @@ def _write_stage(structure: Structure) -> tuple[str, int]:
         "step = rest*h",
         *weights,
         "lost = real(0)",
-        *_loop(source, radius, [f"old = base[{inner}]", f"new = out[{inner}]"], body),
+        *_loop(source, radius, [f"old = base[{inner}]", f"new = out[{inner}]", *sliced], body),
         "return float(lost)",
     ]
-    return _function("stage(w, base, out, c, vx, vy, gx, gy, h, keep, low, high)", lines), radius
+    return _function("stage(w, base, out, c, vx, vy, wind, gx, gy, h, keep, low, high)", lines), radius
 
 
 def _write_bound(structure: Structure, radius: int) -> str:
@@ -271,7 +289,8 @@ def write_source(structure: Structure) -> str:
     """Write the module that is compiled for a structure."""
     stage, radius = _write_stage(structure)
     pasted = "\n\n".join(
-        f"@njit(**OPTIONS)\n{inspect.getsource(function)}" for function in (driver.pad, driver.step, driver.advance)
+        f"@njit(**OPTIONS)\n{inspect.getsource(function)}"
+        for function in (driver.pad, driver.blow, driver.step, driver.advance)
     )
     names = ("OK", "BLOWN_UP", "TOO_MANY_SUBSTEPS", "CLIPPED", "RECHECK")
     head = [

@@ -1,4 +1,4 @@
-"""The law that a rollout integrates: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y + Σ c_j T_j(u)."""
+"""The law that a rollout integrates: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y − ∇·(v u) + Σ c_j T_j(u), v a flow."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from video2pde.errors import InputError
+from video2pde.flow import Flow
 from video2pde.terms import CATALOGUE, get_term, Term
 
 
@@ -19,11 +20,13 @@ class Model:
     terms : the T_j(u); the drift terms are not among them.
     coefficients : the c_j, one for each term.
     drift_scale : (c_x, c_y), factors on the measured drift velocity; 1 where it is taken as measured.
+    flow : velocity that varies in space, beside the uniform drift; None: no such flow.
     """
 
     terms: tuple[Term, ...] = ()
     coefficients: tuple[float, ...] = ()
     drift_scale: tuple[float, float] = (1.0, 1.0)
+    flow: Flow | None = None
 
     def __post_init__(self) -> None:
         if len(self.terms) != len(self.coefficients):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from video2pde.flow import Flow
+from video2pde.flow.words import left_side
 from video2pde.terms import Term
 from video2pde.terms.words import describe, Words
 
 DIGITS = 4
 
 
-def write_equation(terms: Sequence[Term], coefficients: Sequence[float], drift: bool = True) -> Words:
-    """Write u_t + v(t)·∇u = Σ c_j T_j(u) with numbers in it."""
-    left = Words(r"u_t + \mathbf{v}(t)\cdot\nabla u", "u_t + v(t)·∇u") if drift else Words("u_t", "u_t")
+def write_equation(
+    terms: Sequence[Term], coefficients: Sequence[float], drift: bool = True, flow: Flow | None = None
+) -> Words:
+    """Write u_t + v(t)·∇u = Σ c_j T_j(u) with numbers in it; with a flow, v depends on x and y, too."""
+    left = left_side(flow) if drift else Words("u_t", "u_t")
     latex, text = "", ""
     for term, value in zip(terms, coefficients, strict=True):
         words = describe(term)

@@ -1,4 +1,4 @@
-"""Export: the law as LaTeX, SymPy, a NumPy script, a py-pde script, a Dedalus script or JSON."""
+"""Export: the law as LaTeX, SymPy, a NumPy script, a py-pde script or JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import numpy as np
 import sympy
 
 from video2pde.errors import InputError
+from video2pde.flow.words import describe_flow
 from video2pde.terms.stencil import central_weights
 from video2pde.terms.term import jet_symbol, Order
 from video2pde.terms.words import describe
 from video2pde.using.equation import write_equation
+from video2pde.using.flowscript import flow_lines
 from video2pde.using.modelfile import SavedModel
-from video2pde.using.scripts import coefficient_lines, coefficient_name, Dialect, drift_lines, is_linear
-from video2pde.using.templates import DEDALUS, NUMPY, PYPDE, SYMPY
+from video2pde.using.scripts import coefficient_lines, coefficient_name, Dialect, drift_lines
+from video2pde.using.templates import NUMPY, PYPDE, SYMPY
 
-Form = Literal["latex", "sympy", "python", "pypde", "dedalus", "json"]
+Form = Literal["latex", "sympy", "python", "pypde", "json"]
 ACCURACY = 4
 SUFFIXES: Mapping[str, str] = {
-    "latex": ".tex", "sympy": ".py", "python": ".py", "pypde": ".py", "dedalus": ".py", "json": ".json",
+    "latex": ".tex", "sympy": ".py", "python": ".py", "pypde": ".py", "json": ".json",
 }  # fmt: skip
 
 
@@ -30,15 +32,14 @@ def export_model(model: SavedModel, form: Form) -> str:
     """Write the model as text in the given form; scripts run as they are.
 
     ``latex``: the equation and a table of its coefficients. ``sympy``: an equation object. ``python``: a
-    simulation with NumPy alone, by the scheme of our rollouts. ``pypde``, ``dedalus``: simulations with these
-    packages. ``json``: the model file itself.
+    simulation with NumPy alone, by the scheme of our rollouts. ``pypde``: a simulation with py-pde. ``json``: the
+    model file itself.
     """
     writers: Mapping[str, Callable[[SavedModel], str]] = {
         "latex": _latex,
         "sympy": _sympy,
         "python": _numpy,
         "pypde": _pypde,
-        "dedalus": _dedalus,
         "json": SavedModel.to_json,
     }
     if form not in writers:
@@ -50,7 +51,7 @@ def export_model(model: SavedModel, form: Form) -> str:
 
 
 def _latex(model: SavedModel) -> str:
-    equation = write_equation(model.law.terms, model.law.coefficients).latex
+    equation = write_equation(model.law.terms, model.law.coefficients, flow=model.flow).latex
     rows = []
     for entry in model.terms:
         known = entry.low is not None and entry.high is not None
@@ -63,7 +64,8 @@ def _latex(model: SavedModel) -> str:
         *rows,
         r"\end{tabular}",
     ]
-    return "\n".join([r"\begin{equation}", f"  {equation}", r"\end{equation}", *table]) + "\n"
+    flow = [] if model.flow is None else [f"Beside the drift: {describe_flow(model.flow, model.grid)}."]
+    return "\n".join([r"\begin{equation}", f"  {equation}", r"\end{equation}", *flow, *table]) + "\n"
 
 
 def _number(value: float | None) -> str:
@@ -89,7 +91,12 @@ def _sympy(model: SavedModel) -> str:
     values = [f"    {coefficient_name(e.term)}: {e.value!r}," for e in model.terms]
     quoted = " ".join(coefficient_name(term) for term in model.law.terms)
     symbols = [f'{names} = symbols("{quoted}", real=True, seq=True)'] if names else []
-    return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values)
+    carried, arguments = ["    -v_x * Derivative(u, x)", "    - v_y * Derivative(u, y)"], "t"
+    if model.flow is not None:
+        arguments = "t, x, y"
+        if model.flow.diverges:
+            carried = ["    -Derivative(v_x * u, x)", "    - Derivative(v_y * u, y)"]
+    return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values, CARRIED=carried, ARGUMENTS=[arguments])
 
 
 def _sympy_derivative(text: str, order: Order) -> str:
@@ -121,10 +128,12 @@ def _numpy(model: SavedModel) -> str:
     return _fill(
         NUMPY, model, TERMS=terms, STIFFNESS=stiffness, WEIGHTS=weights,
         BOUNDARY=[repr("wrap" if model.boundary == "periodic" else "symmetric")], CLIP=[repr(model.clip)],
+        BLOW=[] if model.flow is None else ["    blown = flow(t)", "    v_x, v_y = v_x + blown[0], v_y + blown[1]"],
+        SPREAD=["    change -= blown[2] * u"] if model.flow is not None and model.flow.diverges else [],
     )  # fmt: skip
 
 
-# ----------------------------------------------------------------------------- py-pde, Dedalus
+# ----------------------------------------------------------------------------- py-pde
 
 
 def _nest(text: str, order: Order, once: str, twice: str) -> str:
@@ -149,19 +158,6 @@ PYPDE_DIALECT = Dialect(
         ("biharmonic", "laplace(laplace(u))"),
     ),
 )
-DEDALUS_DIALECT = Dialect(
-    lambda text, order: _nest(text, order, "d{l}({f})", "d{l}(d{l}({f}))"),
-    functions="np.",
-    operators=(
-        ("laplacian", "lap(u)"),
-        ("grad_squared", "grad(u)@grad(u)"),
-        ("u_grad_squared", "u*(grad(u)@grad(u))"),
-        ("porous", "lap(u**2/2)"),
-        ("porous_squared", "lap(u**3/3)"),
-        ("u_laplacian", "u*lap(u)"),
-        ("biharmonic", "lap(lap(u))"),
-    ),
-)
 
 
 def _pypde(model: SavedModel) -> str:
@@ -169,25 +165,30 @@ def _pypde(model: SavedModel) -> str:
     terms = [f"    {term}" for term in terms]
     constants = [f'    "{coefficient_name(t)}": {coefficient_name(t)},' for t in model.law.terms]
     condition = '"periodic"' if model.boundary == "periodic" else '{"derivative": 0}'
+    carried, fields = _pypde_flow(model)
     return _fill(
         PYPDE, model, TERMS=terms, CONSTANTS=constants, PERIODIC=[str(model.boundary == "periodic")],
-        CONDITION=[condition],
+        CONDITION=[condition], CARRIED=carried, FIELDS=fields,
     )  # fmt: skip
 
 
-def _dedalus(model: SavedModel) -> str:
-    left = ["dt(u)"]
-    right = ["- v_x*dx(u) - v_y*dy(u)"]
-    for term in model.law.terms:
-        side, sign = (left, "-") if is_linear(term) else (right, "+")
-        side.append(f"{sign} {coefficient_name(term)}*({DEDALUS_DIALECT.term(term)})")
-    return _fill(
-        DEDALUS,
-        model,
-        LEFT=[_quoted(" ".join(left))],
-        RIGHT=[_quoted(" ".join(right))],
-        MIRROR=[str(model.boundary != "periodic")],
-    )
+def _pypde_flow(model: SavedModel) -> tuple[list[str], list[str]]:
+    """Write the flow's summands, and its fields and functions of time as constants and functions of the equation."""
+    functions = 'FUNCTIONS = {"v_x": v_x, "v_y": v_y}'
+    if model.flow is None:
+        return [], [functions]
+    count = len(model.flow.coefficients)
+    carried = [f'    "- theta_{n}(t) * (w_{n}_x * d_dx(u) + w_{n}_y * d_dy(u)) "' for n in range(count)]
+    if model.flow.diverges:
+        carried += [f'    "- theta_{n}(t) * spread_{n} * u "' for n in range(count)]
+    fields = [
+        functions,
+        "for n, (along_x, along_y) in enumerate(np.tensordot(Q, MODES, axes=1)):",
+        '    CONSTANTS[f"w_{n}_x"], CONSTANTS[f"w_{n}_y"] = ScalarField(GRID, along_x.T), ScalarField(GRID, along_y.T)',
+        '    CONSTANTS[f"spread_{n}"] = float(DIVERGENCE[n])',
+        '    FUNCTIONS[f"theta_{n}"] = lambda t, n=n: theta(t)[n]',
+    ]
+    return carried, fields
 
 
 # ----------------------------------------------------------------------------- filling
@@ -196,7 +197,7 @@ def _dedalus(model: SavedModel) -> str:
 def _fill(template: str, model: SavedModel, **blocks: list[str]) -> str:
     """Put the model's numbers and lines into a template, in one pass: what is put in is not looked at again."""
     grid = model.grid
-    equation = write_equation(model.law.terms, model.law.coefficients).text
+    equation = write_equation(model.law.terms, model.law.coefficients, flow=model.flow).text
     filling: dict[str, list[str]] = {
         "ORIGIN": [
             f"EQUATION = {equation!r}",
@@ -205,12 +206,15 @@ def _fill(template: str, model: SavedModel, **blocks: list[str]) -> str:
         ],
         "COEFFICIENTS": coefficient_lines(model),
         "DRIFT": drift_lines(model),
+        "FLOW": flow_lines(model),
         "SIZE": [f"NX, NY = {grid.nx}, {grid.ny}", f"DX, DY = {grid.dx!r}, {grid.dy!r}"],
         "INTERVAL": [repr(float(model.frame_interval))],
         "START": [repr(float(model.times[0]))],
         "DURATION": [repr(float(np.ptp(model.times)) or 1.0)],
         **blocks,
     }
+    # an empty block takes its line with it
+    template = re.sub("<<([A-Z]+)>>\n", lambda marker: marker[0] if filling[marker[1]] else "", template)
     return re.sub("<<([A-Z]+)>>", lambda marker: "\n".join(filling[marker[1]]), template)
 
 

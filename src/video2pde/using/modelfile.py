@@ -23,19 +23,32 @@ from video2pde.errors import InputError
 from video2pde.estimate import Estimate
 from video2pde.field import Grid, Windows
 from video2pde.files import atomic_write
+from video2pde.flow import Flow
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import Rollout, simulate
 from video2pde.settings import RecordingSettings, RolloutSettings
 from video2pde.terms import CATALOGUE, get_term, Term
 from video2pde.terms.words import coefficient_units
 from video2pde.using.densities import write_density
-from video2pde.using.schema import Entry, first_fault, Number, Origin, SavedDrift, SavedGrid, SavedTerm, SavedWindows
+from video2pde.using.schema import (
+    Entry,
+    first_fault,
+    Number,
+    Origin,
+    SavedDrift,
+    SavedFlow,
+    SavedGrid,
+    SavedTerm,
+    SavedWindows,
+)
 
 SCHEMA: Literal["video2pde-model"] = "video2pde-model"
 VERSION = 1
 MAX_BYTES = 64_000_000
 ROWS = ("terms", "draws")
 """Lists that the file holds one entry to a line, for people to read."""
+GIVEN_CELLS, GIVEN_TIMES = 50, 40
+"""Cells along the longer side and times that a given velocity is thinned to, about, in the file."""
 TAIL = 0.1
 """Share of the film at its end whose mean drift continues after it."""
 
@@ -44,12 +57,13 @@ Velocity = Literal["measured", "mean", "none"]
 
 
 class SavedModel(Entry):
-    """A law ready to be used: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y + Σ c_j T_j(u)."""
+    """A law ready to be used: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y − ∇·(v u) + Σ c_j T_j(u), v(x, y, t) a flow."""
 
     schema_: Literal["video2pde-model"] = Limit(SCHEMA, alias="schema")
     version: Literal[1] = 1
     terms: Annotated[list[SavedTerm], Limit(max_length=64)]
     drift: SavedDrift
+    flow_: SavedFlow | None = Limit(None, alias="flow")
     grid_: SavedGrid = Limit(alias="grid")
     boundary: Literal["replicate", "periodic"] = "replicate"
     clip: Literal["auto", "on", "off"] = "auto"
@@ -82,6 +96,7 @@ class SavedModel(Entry):
         velocity: ArrayLike,
         *,
         drift_scale: tuple[float, float] = (1.0, 1.0),
+        flow: Flow | None = None,
         draws: ArrayLike | None = None,
         noise: float | None = None,
         rollout: RolloutSettings | None = None,
@@ -98,6 +113,7 @@ class SavedModel(Entry):
         terms : the T_j, as terms or names of the catalogue.
         estimates : by term name, an estimate with ``value``, ``low`` and ``high``, or a number alone.
         times, velocity : shapes (t,) and (t, 2), the film's drift in length per second.
+        flow : velocity that varies in space, beside the drift. None: no such flow.
         draws : shape (B, terms), bootstrap draws of the coefficients.
         noise : standard deviation of a pixel's noise, for ensembles. None: not known.
         rollout : boundary and clipping are taken from it; its viscosity is added to the Laplacian's coefficient.
@@ -114,6 +130,7 @@ class SavedModel(Entry):
                 "velocity": [tuple(pair) for pair in np.asarray(velocity, float).tolist()],
                 "scale": (float(drift_scale[0]), float(drift_scale[1])),
             },
+            "flow": None if flow is None else _save_flow(flow),
             "grid": {key: getattr(grid, key) for key in ("ny", "nx", "unit", "pitch")}
             | {"height": float(grid.height), "width": float(grid.width)},
             "boundary": chosen.boundary,
@@ -144,6 +161,8 @@ class SavedModel(Entry):
         """Write the model as JSON text that ``load`` reads back to an equal model."""
         lines = []
         for key, value in self.model_dump(by_alias=True).items():
+            if key == "flow" and value is None:
+                continue
             rows = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in value] if key in ROWS else None
             text = json.dumps(value, ensure_ascii=False, allow_nan=False) if not rows else _stack(rows)
             lines.append(f" {json.dumps(key)}: {text}")
@@ -197,8 +216,14 @@ class SavedModel(Entry):
 
     @cached_property
     def law(self) -> Model:
-        """The law with its point estimates, the drift taken as measured."""
-        return Model(tuple(entry.term for entry in self.terms), tuple(entry.value for entry in self.terms))
+        """The law with its point estimates and its flow, the drift taken as measured."""
+        terms, values = tuple(entry.term for entry in self.terms), tuple(entry.value for entry in self.terms)
+        return Model(terms, values, flow=self.flow)
+
+    @property
+    def flow(self) -> Flow | None:
+        """The flow that varies in space, beside the drift; it stays as it was at the end of its span."""
+        return None if self.flow_ is None else self.flow_.flow
 
     @property
     def settings(self) -> RolloutSettings:
@@ -292,6 +317,33 @@ def _validate(values: dict[str, Any], origin: str) -> SavedModel:
     except InputError as error:
         raise InputError(f"{origin} is not a valid model: {error}") from None
     return model
+
+
+def _save_flow(flow: Flow) -> dict[str, Any]:
+    """Write a flow; a given velocity on few cells and times, between which it is linear."""
+    shape = flow.shape
+    saved: dict[str, Any] = {
+        "kind": shape.kind,
+        "extent": [float(length) for length in shape.extent],
+        "span": [float(time) for time in shape.span],
+        "splines": list(shape.splines),
+        "in_time": shape.in_time,
+        "divergence": shape.divergence,
+        "coefficients": flow.coefficients.tolist(),
+        "error": flow.error.tolist(),
+    }
+    if flow.given is not None and flow.given_times is not None:
+        kept = np.unique(np.linspace(0, len(flow.given_times) - 1, GIVEN_TIMES).round().astype(int))
+        saved["given"] = np.round(_thin(flow.given[kept]).astype(float), 7).tolist()
+        saved["given_times"] = flow.given_times[kept].tolist()
+    return saved
+
+
+def _thin(fields: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Average (n, 2, y, x) over whole blocks of cells, down to about GIVEN_CELLS along the longer side."""
+    ny, nx = fields.shape[2:]
+    block = max(b for b in range(1, max(2, max(ny, nx) // GIVEN_CELLS + 1)) if ny % b == 0 and nx % b == 0)
+    return np.asarray(fields.reshape(*fields.shape[:2], ny // block, block, nx // block, block).mean(axis=(3, 5)))
 
 
 def _stack(rows: list[str]) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import sympy
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator, ValidationError
 from pydantic import Field as Limit
 
 from video2pde.errors import InputError
+from video2pde.flow import Flow, FlowShape
 from video2pde.settings import RecordingSettings
 from video2pde.terms import CATALOGUE, Term
 from video2pde.using.densities import degree
@@ -81,6 +84,40 @@ class SavedDrift(Entry):
         if any(b <= a for a, b in zip(self.times[:-1], self.times[1:], strict=True)):
             raise ValueError("times must increase")
         return self
+
+
+class SavedFlow(Entry):
+    """A flow beside the drift: its shape, the coefficients (l, k) and their standard errors, or a given velocity."""
+
+    kind: Literal["affine", "stream", "given"]
+    extent: tuple[Size, Size]
+    span: tuple[Number, Number]
+    splines: tuple[Annotated[int, Limit(ge=1, le=40)], Annotated[int, Limit(ge=1, le=40)]] = (1, 1)
+    in_time: Annotated[int, Limit(ge=1, le=100)] = 1
+    divergence: bool = False
+    coefficients: Annotated[list[list[Number]], Limit(min_length=1, max_length=100)]
+    error: Annotated[list[list[Number]], Limit(max_length=100)] = Limit(default_factory=list)
+    given: Annotated[list[list[list[list[Number]]]], Limit(max_length=200)] | None = None
+    given_times: Annotated[list[Number], Limit(max_length=200)] | None = None
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Build the flow; what does not fit together is refused."""
+        shape = FlowShape(self.kind, self.extent, self.span, self.splines, self.in_time, self.divergence)
+        values = _table(self.coefficients)
+        error = _table(self.error) if self.error else np.zeros_like(values)
+        if self.kind != "given":
+            return Flow(shape, values, error)
+        if not self.given or not self.given_times or len(self.given) != len(self.given_times):
+            raise InputError("a given velocity needs as many fields as times")
+        return Flow(shape, values, error, _table(self.given).astype(np.float32), np.array(self.given_times))
+
+
+def _table(rows: Any) -> NDArray[np.float64]:
+    try:
+        return np.array(rows, float)
+    except ValueError:
+        raise InputError("a flow's coefficients must form a table") from None
 
 
 class SavedGrid(Entry):

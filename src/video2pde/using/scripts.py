@@ -1,4 +1,4 @@
-"""A term as a line of code: how densities and derivatives are written in py-pde, Dedalus, SymPy and NumPy."""
+"""A term as a line of code: how densities and derivatives are written in py-pde, SymPy and NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sympy
 from sympy.printing.str import StrPrinter
 
 from video2pde.terms import CATALOGUE, Term
-from video2pde.terms.term import jet_symbol, Order, Part
+from video2pde.terms.term import Order, Part
 from video2pde.terms.words import describe
 from video2pde.using.modelfile import SavedModel
 
@@ -122,13 +122,3 @@ def drift_lines(model: SavedModel) -> list[str]:
         "])",
         f"AFTER_FILM = ({final[0]:.8g}, {final[1]:.8g})  # mean drift of the film's last tenth, which continues",
     ]
-
-
-def is_linear(term: Term) -> bool:
-    """Tell whether a term is linear in u with constant coefficients."""
-    jets = [jet_symbol(order) for order in term.jets]
-    return (
-        bool(jets)
-        and not any(sympy.diff(term.strong, symbol).free_symbols for symbol in jets)
-        and not (term.strong.subs(dict.fromkeys(jets, 0)))
-    )

@@ -15,11 +15,10 @@ from sympy import Derivative, Eq, Function, cos, exp, log, sin, sqrt, symbols, t
 
 t, x, y = symbols("t x y", real=True)
 u = Function("u", real=True)(t, x, y)
-v_x, v_y = Function("v_x", real=True)(t), Function("v_y", real=True)(t)  # the drift
+v_x, v_y = Function("v_x", real=True)(<<ARGUMENTS>>), Function("v_y", real=True)(<<ARGUMENTS>>)  # the drift
 <<SYMBOLS>>
 right = (
-    -v_x * Derivative(u, x)
-    - v_y * Derivative(u, y)
+<<CARRIED>>
 <<TERMS>>
 )
 equation = Eq(Derivative(u, t), right)
@@ -57,10 +56,11 @@ CLIP = <<CLIP>>  # keep u in [0, 1]: on, off, or auto where u0 lies there
 SAFETY = 0.5  # share of the stability limit that a step takes
 
 <<DRIFT>>
+<<FLOW>>
 
 
 def drift(t):
-    """Give (v_x, v_y) at time t."""
+    """Give the uniform (v_x, v_y) at time t."""
     if t > DRIFT[-1, 0]:
         return AFTER_FILM
     return np.interp(t, DRIFT[:, 0], DRIFT[:, 1]), np.interp(t, DRIFT[:, 0], DRIFT[:, 2])
@@ -69,7 +69,9 @@ def drift(t):
 def rate(u, t):
     """Give u_t."""
     v_x, v_y = drift(t)
+<<BLOW>>
     change = -v_x * D(u, 1, 0) - v_y * D(u, 0, 1)
+<<SPREAD>>
 <<TERMS>>
     return change
 
@@ -110,7 +112,8 @@ def norm(n_x, n_y):
 def stiffness(u, t):
     """Bound how fast the fastest mode changes, 1/s: the law's slope in each derivative times that stencil."""
     v_x, v_y = drift(t)
-    bound = abs(v_x) * norm(1, 0) + abs(v_y) * norm(0, 1)
+<<BLOW>>
+    bound = np.max(np.abs(v_x)) * norm(1, 0) + np.max(np.abs(v_y)) * norm(0, 1)
 <<STIFFNESS>>
     return bound
 
@@ -184,6 +187,7 @@ from pde import PDE, CartesianGrid, MemoryStorage, ScalarField
 
 <<SIZE>>
 <<DRIFT>>
+<<FLOW>>
 
 
 def v_x(t):
@@ -198,17 +202,19 @@ def v_y(t):
 
 RIGHT = (
     "- v_x(t) * d_dx(u) - v_y(t) * d_dy(u) "
+<<CARRIED>>
 <<TERMS>>
 )
 CONSTANTS = {
 <<CONSTANTS>>
 }
 GRID = CartesianGrid([[0, NX * DX], [0, NY * DY]], [NX, NY], periodic=<<PERIODIC>>)
+<<FIELDS>>
 
 
 def simulate(u0, start, duration, frames, tolerance=1e-6, backend="auto"):
     """Integrate from u0 (NY, NX) at time `start`; return times and u, shape (frames + 1, NY, NX)."""
-    equation = PDE({"u": RIGHT}, bc=<<CONDITION>>, consts=CONSTANTS, user_funcs={"v_x": v_x, "v_y": v_y})
+    equation = PDE({"u": RIGHT}, bc=<<CONDITION>>, consts=CONSTANTS, user_funcs=FUNCTIONS)
     first = ScalarField(GRID, np.asarray(u0, dtype=float).T)  # py-pde's first axis is x
     kept = MemoryStorage()
     equation.solve(
@@ -237,102 +243,6 @@ def main():
     times, values = simulate(u0, given.time, given.duration, given.frames, backend=given.backend)
     np.save(given.out, values)
     print(f"{given.out}: {values.shape}, t from {times[0]:g} to {times[-1]:g} s")
-
-
-if __name__ == "__main__":
-    main()
-'''
-
-DEDALUS = '''"""A law found by video2pde; EQUATION says which, SOURCE where. Lengths are in UNIT, times in seconds.
-
-It needs NumPy and Dedalus 3.
-
-    python SCRIPT --start u0.npy --duration 10 --out u.npy
-
-u0.npy has shape (NY, NX), rows downwards. Fourier bases are periodic: where the law was found with no flux through
-the picture's edges (MIRROR), the picture is continued by its mirror image to twice its size, which is the same as long
-as the drift has not carried anything over an edge.
-"""
-
-import argparse
-
-import dedalus.public as d3
-import numpy as np
-
-<<ORIGIN>>
-<<COEFFICIENTS>>
-
-<<SIZE>>
-MIRROR = <<MIRROR>>
-
-<<DRIFT>>
-
-
-def drift(t):
-    """Give (v_x, v_y) at time t."""
-    if t > DRIFT[-1, 0]:
-        return AFTER_FILM
-    return np.interp(t, DRIFT[:, 0], DRIFT[:, 1]), np.interp(t, DRIFT[:, 0], DRIFT[:, 2])
-
-
-# --- the problem -----------------------------------------------------------------------------------------------
-
-times_larger = 2 if MIRROR else 1
-coords = d3.CartesianCoordinates("y", "x")
-dist = d3.Distributor(coords, dtype=np.float64)
-ybasis = d3.RealFourier(coords["y"], size=times_larger * NY, bounds=(0, times_larger * NY * DY), dealias=3 / 2)
-xbasis = d3.RealFourier(coords["x"], size=times_larger * NX, bounds=(0, times_larger * NX * DX), dealias=3 / 2)
-u = dist.Field(name="u", bases=(ybasis, xbasis))
-v_x, v_y = dist.Field(name="v_x"), dist.Field(name="v_y")
-grad, lap = d3.Gradient, d3.Laplacian
-
-
-def dx(field):
-    return d3.Differentiate(field, coords["x"])
-
-
-def dy(field):
-    return d3.Differentiate(field, coords["y"])
-
-
-problem = d3.IVP([u], namespace=globals())
-problem.add_equation(
-    <<LEFT>>
-    " = "
-    <<RIGHT>>
-)
-
-
-def simulate(u0, times, step):
-    """Integrate from u0 (NY, NX) at times[0]; return u at all times."""
-    u.change_scales(1)
-    picture = np.pad(u0, ((0, NY), (0, NX)), mode="symmetric") if MIRROR else u0
-    u["g"] = picture
-    solver = problem.build_solver(d3.RK443)
-    solver.sim_time = times[0]
-    frames = [np.array(u0, dtype=float)]
-    for end in times[1:]:
-        while solver.sim_time < end - 1e-9 * step:
-            v_x["g"], v_y["g"] = drift(solver.sim_time)
-            solver.step(min(step, end - solver.sim_time))
-        u.change_scales(1)
-        frames.append(u["g"][:NY, :NX].copy())
-    return np.array(frames)
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Simulate the law with Dedalus.")
-    parser.add_argument("--start", required=True, help="first frame, .npy of shape (NY, NX)")
-    parser.add_argument("--time", type=float, default=<<START>>, help="time of the first frame, s")
-    parser.add_argument("--duration", type=float, default=<<DURATION>>, help="s")
-    parser.add_argument("--frames", type=int, default=50, help="frames after the first")
-    parser.add_argument("--step", type=float, default=<<INTERVAL>>, help="time step, s")
-    parser.add_argument("--out", default="simulated.npy")
-    given = parser.parse_args()
-    times = given.time + np.linspace(0, given.duration, given.frames + 1)
-    values = simulate(np.load(given.start), times, given.step)
-    np.save(given.out, values)
-    print(f"{given.out}: {values.shape}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,177 @@
+"""Choose the flow together with the law: from uniform to a stream function that changes, each nested in the next.
+
+A richer flow is taken only where it leaves far less of left-out frames unexplained than every simpler one, whatever
+the law: the libraries compete with each flow, so that a law that says more is never passed over for a flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.discovery.flows import cross_validate, join_system, JointSystem, Ridge, RIDGES, SLOW_RIDGES
+from video2pde.discovery.weak import WeakColumns, WeakSystem
+from video2pde.discovery.weighted import slice_centres, TimeMoments
+from video2pde.drift import Drift
+from video2pde.field import Field
+from video2pde.flow import Flow, FlowShape
+from video2pde.settings import Settings
+from video2pde.terms.catalogue import libraries
+
+Array = NDArray[np.float64]
+
+GAIN = 1.5
+"""How many times less a richer flow must leave unexplained in left-out frames than every simpler one, ..."""
+LEAST_GAIN = 3e-4
+"""... and the share of the signal that it must remove at least."""
+POOL = 2
+"""Centres in store for the stability runs, as a multiple of the test functions."""
+UNIFORM = "uniform"
+
+
+@dataclass(frozen=True, eq=False)
+class FlowCandidate:
+    """One flow that was tried: unexplained share of left-out frames under its best library, (block,) in ``blocks``."""
+
+    name: str
+    shape: FlowShape | None
+    library: str
+    ridge: Ridge
+    blocks: Array
+
+    @property
+    def unexplained(self) -> float:
+        return float(self.blocks.sum())
+
+    @property
+    def unknowns(self) -> int:
+        return 0 if self.shape is None else self.shape.in_time * len(self.shape.names)
+
+
+@dataclass(frozen=True, eq=False)
+class FlowChoice:
+    """The flows that were tried, the one chosen, and why."""
+
+    candidates: tuple[FlowCandidate, ...]
+    chosen: str
+    reason: str
+
+    @property
+    def candidate(self) -> FlowCandidate:
+        return next(c for c in self.candidates if c.name == self.chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class FlowColumns:
+    """Draw weak systems of a law beside a flow from a pool of centres, as ``WeakColumns`` draws them without one."""
+
+    joint: JointSystem
+    ridge: Ridge
+    pool: WeakSystem
+
+    def flow(self, coefficients: Mapping[str, float]) -> Flow:
+        """Give the flow that belongs to a law."""
+        return self.joint.flow(self.ridge, coefficients)
+
+    def draw(self, count: int, rng: np.random.Generator) -> WeakSystem:
+        """Draw a random part of the pool."""
+        chosen = rng.choice(len(self.pool.b), size=min(count, len(self.pool.b) // 2), replace=False)
+        return WeakSystem(
+            self.pool.names, self.pool.theta[chosen], self.pool.b[chosen], self.pool.centres[chosen], self.pool.widths
+        )
+
+
+def flow_shapes(train: Field, settings: Settings) -> dict[str, FlowShape | None]:
+    """List the flows that the settings allow, the simplest first."""
+    options = settings.drift
+    extent, span = (train.grid.height, train.grid.width), (float(train.times[0]), float(train.times[-1]))
+    affine = FlowShape("affine", extent, span, divergence=options.divergence)
+    longest = max(extent)
+    splines = tuple(max(4, round(options.flow_splines * length / longest)) for length in extent)
+    stream = replace(affine, kind="stream", splines=(splines[0], splines[1]))
+    slow = options.flow_times
+    shapes: dict[str, FlowShape | None] = {
+        UNIFORM: None,
+        "affine": affine,
+        "affine, changing": replace(affine, in_time=slow),
+        "stream": stream,
+        "stream, changing": replace(stream, in_time=slow),
+    }
+    if slow == 1:
+        shapes = {name: shape for name, shape in shapes.items() if "changing" not in name}
+    if options.flow in ("affine", "stream"):
+        shapes = {name: shape for name, shape in shapes.items() if name.startswith(options.flow)}
+    return shapes
+
+
+def choose_flow(
+    train: Field, drift: Drift, columns: WeakColumns, settings: Settings
+) -> tuple[FlowChoice, FlowColumns | None]:
+    """Try the flows on the training window; None for the columns where the uniform drift is enough."""
+    rng = np.random.default_rng([settings.run.seed, 3])
+    count = settings.weak.test_functions
+    centres = slice_centres(columns.frames, columns.inside, columns.widths, POOL * count, rng)
+    law = columns.sample(centres)
+    moments = TimeMoments(train, centres, columns.widths, settings.weak)
+    named = {name: tuple(term.name for term in terms) for name, terms in libraries(settings).items()}
+    systems, candidates = {}, []
+    for name, shape in flow_shapes(train, settings).items():
+        systems[name] = join_system(law, moments, drift, shape)
+        candidates.append(_try_flow(name, shape, systems[name], named))
+        if settings.drift.flow == "auto" and name == "affine, changing" and _explains(candidates):
+            # an affine flow that already says nearly everything is not beaten by a stream function
+            break
+    choice = _choose(candidates, settings.drift.flow)
+    best = choice.candidate
+    if best.shape is None:
+        return choice, None
+    joint = systems[best.name]
+    return choice, FlowColumns(joint, best.ridge, joint.without_flow(best.ridge))
+
+
+def _try_flow(
+    name: str, shape: FlowShape | None, system: JointSystem, named: Mapping[str, Sequence[str]]
+) -> FlowCandidate:
+    """Find the ridge under one library, and then the library that leaves least of left-out frames unexplained."""
+    ridge = Ridge()
+    if shape is not None and (shape.kind == "stream" or shape.in_time > 1):
+        space = RIDGES if shape.kind == "stream" else (0.0,)
+        time = SLOW_RIDGES if shape.in_time > 1 else (0.0,)
+        ridges = [Ridge(s, t) for s, t in product(space, time)]
+        every = sorted({term for terms in named.values() for term in terms})
+        ridge = ridges[int(np.argmin(cross_validate(system, every, ridges).sum(axis=1)))]
+    blocks = {library: cross_validate(system, terms, [ridge])[0] for library, terms in named.items()}
+    library = min(blocks, key=lambda key: float(blocks[key].sum()))
+    return FlowCandidate(name, shape, library, ridge, blocks[library])
+
+
+def _explains(candidates: Sequence[FlowCandidate]) -> bool:
+    return min(c.unexplained for c in candidates) < LEAST_GAIN
+
+
+def _choose(candidates: Sequence[FlowCandidate], wanted: str) -> FlowChoice:
+    """Go from the simplest flow to the richest and step up only where it pays in nearly every block of time."""
+    chosen = candidates[0]
+    for candidate in candidates[1:]:
+        removed = chosen.unexplained - candidate.unexplained
+        everywhere = np.count_nonzero(candidate.blocks < chosen.blocks) >= len(chosen.blocks) - 1
+        if chosen.unexplained > GAIN * candidate.unexplained and removed > LEAST_GAIN and everywhere:
+            chosen = candidate
+    first = candidates[0]
+    if chosen is first:
+        best = min(candidates, key=lambda c: c.unexplained)
+        reason = f"{first.name} flow leaves {first.unexplained:.2g} of the weak signal unexplained" + (
+            "" if best is first else f", the best other flow ({best.name}) {best.unexplained:.2g}"
+        )
+    else:
+        reason = (
+            f"{chosen.name} flow leaves {chosen.unexplained:.2g} of the weak signal of left-out frames unexplained, "
+            f"{first.name} flow {first.unexplained:.2g}"
+        )
+    if wanted in ("affine", "stream"):
+        reason += f" (flow = '{wanted}' was asked for)"
+    return FlowChoice(tuple(candidates), chosen.name, reason)

@@ -1,0 +1,180 @@
+"""Flow and law in one linear regression, and the choice of the flow.
+
+Columns of the law and of the flow's modes stand side by side,
+
+    b ≈ Θ ξ + F q,     q penalised by λ qᵀ(P_space ⊗ 1 + 1 ⊗ P_time) q,
+
+so that neither takes what belongs to the other. The modes are taken relative to the plume: like the terms of a law
+(``discovery.moments``), a mode moves the centroid, and the measured drift holds that already. λ comes from
+cross-validation over blocks of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.discovery.weak import WeakSystem
+from video2pde.discovery.weighted import Profiles, TimeMoments, velocity_parts, WeightedPart
+from video2pde.drift import Drift
+from video2pde.field import Field, Grid
+from video2pde.flow import Flow, FlowShape
+from video2pde.terms.catalogue import DRIFT
+from video2pde.terms.parse import U
+
+Array = NDArray[np.float64]
+
+BLOCKS = 4
+"""Blocks of time of the cross-validation."""
+RIDGES = tuple(10.0**k for k in range(-8, 3, 2))
+"""Penalties on roughness in space, relative to the columns, that cross-validation chooses from, ..."""
+SLOW_RIDGES = tuple(10.0**k for k in range(-4, 3, 2))
+"""... and on change in time."""
+TINY = 1e-9
+"""Ridge on everything, relative: it settles what no column shows, such as a constant in a stream function."""
+
+
+def mode_means(field: Field, drift: Drift, shape: FlowShape) -> Array:
+    """Average every mode over the plume, frame by frame: (k, t, 2)."""
+    cells = drift.region
+    weights = field.values[:, cells] - drift.background[:, None]
+    modes = shape.modes(field.grid)[:, :, cells]
+    total = weights.sum(axis=1)
+    sums = np.einsum("tn,kcn->ktc", weights, modes, optimize=True)
+    return np.asarray(sums / np.where(total > 0, total, np.inf)[None, :, None])
+
+
+def flow_columns(moments: TimeMoments, drift: Drift, shape: FlowShape) -> Array:
+    """Give the weak columns of −∇·((v_k − ⟨v_k⟩) θ_l u), ⟨⟩ the mean over the plume: (M, l, k)."""
+    field = moments.field
+    theta = shape.time_functions(field.times)
+    in_time = None if shape.in_time == 1 else theta
+    columns = []
+    for v_x, v_y in shape.groups(field.grid):
+        parts = [
+            WeightedPart(along_y, along_x, order, U, -factor)
+            for component, order in ((v_x, (1, 0)), (v_y, (0, 1)))
+            for factor, along_y, along_x in component
+        ]
+        found = moments.columns(parts, in_time)
+        columns.append(found.reshape(len(found), len(theta), -1))
+    total = np.concatenate(columns, axis=2)
+    means = mode_means(field, drift, shape)
+    one_y, one_x = Profiles.powers(field.grid.y, 0), Profiles.powers(field.grid.x, 0)
+    for axis in range(2):
+        pushed = (theta[:, None] * means[None, :, :, axis]).reshape(-1, len(field))
+        total -= moments.columns(velocity_parts(one_y, one_x, axis), pushed)[:, :, 0, 0].reshape(total.shape)
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """Penalties on roughness in space and on change in time, relative to the mean square of the columns."""
+
+    space: float = 0.0
+    time: float = 0.0
+
+
+def penalty(shape: FlowShape, grid: Grid, ridge: Ridge) -> Array:
+    """Give the penalty over (l, k), flattened, with a mean diagonal of one for each ridge of one."""
+    size, count = shape.in_time, len(shape.names)
+    total = TINY * np.eye(size * count)
+    if ridge.space and shape.kind == "stream":
+        total += ridge.space * np.kron(np.eye(size), _unit(shape.roughness(grid)))
+    if ridge.time and size > 1:
+        modes = shape.modes(grid).reshape(count, -1)
+        total += ridge.time * np.kron(_unit(shape.change()), _unit(modes @ modes.T))
+    return total
+
+
+def _unit(matrix: Array) -> Array:
+    return np.asarray(matrix / (np.trace(matrix) / len(matrix)))
+
+
+@dataclass(frozen=True, eq=False)
+class JointSystem:
+    """The law's system and the flow's columns (M, l·k) at the same centres."""
+
+    law: WeakSystem
+    shape: FlowShape
+    columns: Array
+    grid: Grid
+
+    def ridged(self, ridge: Ridge) -> Array:
+        """Give the penalty in the units of the columns."""
+        scale = float(np.mean(np.sum(self.columns**2, axis=0)))
+        return penalty(self.shape, self.grid, ridge) * scale
+
+    def without_flow(self, ridge: Ridge) -> WeakSystem:
+        """Take off every column, and off b, what the flow's columns explain of it.
+
+        Least squares on what is left gives the law's coefficients of the joint fit, so that all that is done with a
+        weak system (thresholds, stability, standard errors) can be done with a flow beside the law.
+        """
+        if not self.columns.shape[1]:
+            return self.law
+        both = np.column_stack([self.law.theta, self.law.b])
+        left = both - self.columns @ self.solve(ridge, both)
+        return WeakSystem(self.law.names, left[:, :-1], left[:, -1], self.law.centres, self.law.widths)
+
+    def solve(self, ridge: Ridge, right: Array) -> Array:
+        """Solve (FᵀF + penalty) q = Fᵀ right."""
+        matrix = self.columns.T @ self.columns + self.ridged(ridge)
+        return np.asarray(np.linalg.solve(matrix, self.columns.T @ right))
+
+    def flow(self, ridge: Ridge, coefficients: Mapping[str, float]) -> Flow:
+        """Give the flow that belongs to a law, with standard errors that count overlapping test functions."""
+        names = [name for name in coefficients if name in self.law.names]
+        target = self.law.b - self.law.columns(names) @ np.array([coefficients[name] for name in names])
+        values = self.solve(ridge, target)
+        residual = target - self.columns @ values
+        scores = self.columns * residual[:, None]
+        bread = np.linalg.inv(self.columns.T @ self.columns + self.ridged(ridge))
+        spread = bread @ (scores.T @ self.law.overlap @ scores) @ bread
+        error = np.sqrt(np.maximum(np.diag(spread), 0.0))
+        size = (self.shape.in_time, len(self.shape.names))
+        return Flow(self.shape, values.reshape(size), error.reshape(size))
+
+
+def join_system(law: WeakSystem, moments: TimeMoments, drift: Drift, shape: FlowShape | None) -> JointSystem:
+    """Put the flow's columns beside the law's; None: no flow but the uniform drift."""
+    field = moments.field
+    if shape is None:
+        extent, span = (field.grid.height, field.grid.width), (float(field.times[0]), float(field.times[-1]))
+        nothing = np.zeros((len(law.b), 0))
+        return JointSystem(law, FlowShape("affine", extent, span), nothing, field.grid)
+    columns = flow_columns(moments, drift, shape)
+    return JointSystem(law, shape, columns.reshape(len(columns), -1), field.grid)
+
+
+def cross_validate(system: JointSystem, terms: Sequence[str], ridges: Sequence[Ridge]) -> Array:
+    """Give the unexplained share of b in each left-out block of time: (ridge, block).
+
+    Test functions of neighbouring blocks overlap in time, so that no block is quite unknown to the others.
+    """
+    law = system.law.columns([*terms, *(name for name in DRIFT if name in system.law.names)])
+    theta = np.hstack([law, system.columns])
+    scale = np.linalg.norm(theta, axis=0)
+    scale[scale == 0] = 1.0
+    unit, b = theta / scale, system.law.b
+    times = system.law.centres[:, 0]
+    edges = np.quantile(np.unique(times), np.linspace(0, 1, BLOCKS + 1))[1:-1]
+    block = np.searchsorted(edges, times, side="right")
+    grams = [unit[block == n].T @ unit[block == n] for n in range(BLOCKS)]
+    rights = [unit[block == n].T @ b[block == n] for n in range(BLOCKS)]
+    left = np.empty((len(ridges), BLOCKS))
+    count = law.shape[1]
+    for i, ridge in enumerate(ridges):
+        extra = np.zeros((len(scale), len(scale)))
+        extra[:count, :count] = TINY * np.eye(count)
+        if system.columns.shape[1]:
+            extra[count:, count:] = system.ridged(ridge) / np.outer(scale[count:], scale[count:])
+        for n in range(BLOCKS):
+            gram, right = sum(g for m, g in enumerate(grams) if m != n), sum(r for m, r in enumerate(rights) if m != n)
+            solution = np.linalg.solve(gram + extra * (1 - 1 / BLOCKS), right)
+            here = block == n
+            left[i, n] = np.sum((b[here] - unit[here] @ solution) ** 2)
+    return left / float(b @ b)

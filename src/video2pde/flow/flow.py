@@ -1,0 +1,218 @@
+"""THE definition of a flow that varies in space, beside the uniform drift, and its views.
+
+    u_t = −∇·((v₀(t) + v(x, y, t)) u) + law,      v(x, y, t) = Σ_l θ_l(t) Σ_k q_lk v_k(x, y)
+
+v₀ is the uniform drift, v the rest. The modes v_k are linear in x and y (``affine``: rotation, two strains and, on
+request, divergence) or those of a stream function ψ on B-splines (``stream``: v = (∂ψ/∂y, −∂ψ/∂x), free of divergence).
+θ_l are B-splines in time; one of them is a steady flow. Beyond the frames that it was fitted to, a flow stays as it
+last was. A velocity that was measured otherwise (``given``) is a flow, too, with fields in place of modes.
+
+Views: weak columns (:meth:`FlowShape.columns`, through ``discovery.weighted``), velocity on the grid for rollouts
+(:meth:`Flow.fields`, :meth:`Flow.weights`), velocity at points for the inverse PINN (:meth:`Flow.at`), words
+(``flow.words``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import RegularGridInterpolator
+
+from video2pde.errors import InputError
+from video2pde.field import Grid
+from video2pde.flow.profiles import Profiles
+
+Array = NDArray[np.float64]
+Kind = Literal["affine", "stream", "given"]
+AFFINE = ("rotation", "strain_axes", "strain_cross")
+DIVERGENCE = "divergence"
+
+Product = tuple[float, Profiles, Profiles]
+"""A factor, functions of y and functions of x: the sum of such products is one component of a velocity."""
+
+
+@dataclass(frozen=True)
+class FlowShape:
+    """Say which flows are possible: the modes in space and the splines in time.
+
+    Parameters
+    ----------
+    kind : ``affine`` or ``stream``.
+    extent : (height, width) of the picture, length units.
+    span : first and last time of the frames that the flow is fitted to, seconds.
+    splines : (rows, columns) of the stream function.
+    in_time : number of splines in time; 1: steady.
+    divergence : whether a divergence, uniform in space, is among the modes.
+    """
+
+    kind: Kind
+    extent: tuple[float, float]
+    span: tuple[float, float]
+    splines: tuple[int, int] = (1, 1)
+    in_time: int = 1
+    divergence: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the modes in space."""
+        rows, columns = self.splines
+        own = AFFINE if self.kind == "affine" else [f"psi_{i}_{j}" for i in range(rows) for j in range(columns)]
+        return (*own, DIVERGENCE) if self.divergence else tuple(own)
+
+    def groups(self, grid: Grid) -> list[tuple[list[Product], list[Product]]]:
+        """Give the modes on a grid in groups that share their products: v_x and v_y of each."""
+        x = Profiles.powers(grid.x, 1, self.extent[1] / 2)
+        y = Profiles.powers(grid.y, 1, self.extent[0] / 2)
+        across, down = (1.0, y.take(0), x.take(1)), (1.0, y.take(1), x.take(0))
+        minus = (-1.0, y.take(1), x.take(0))
+        divergence = [([across], [down])] if self.divergence else []
+        if self.kind == "affine":
+            # rotation (−y, x), strain along the axes (x, −y) and across them (y, x)
+            return [([minus], [across]), ([across], [minus]), ([down], [across]), *divergence]
+        psi_y = Profiles.splines(grid.y, self.splines[0], ends=(0.0, self.extent[0]))
+        psi_x = Profiles.splines(grid.x, self.splines[1], ends=(0.0, self.extent[1]))
+        stream = ([(1.0, psi_y.derivative, psi_x)], [(-1.0, psi_y, psi_x.derivative)])
+        return [stream, *divergence]
+
+    def modes(self, grid: Grid) -> Array:
+        """Give the velocity of every mode on the grid: (k, 2, y, x)."""
+        fields = []
+        for group in self.groups(grid):
+            both = [sum(factor * _product(y, x) for factor, y, x in component) for component in group]
+            fields.append(np.stack(both, axis=1))
+        return np.concatenate(fields)
+
+    def time_functions(self, times: Array) -> Array:
+        """Give θ_l at the times, (l, t); before and after the span as at its ends."""
+        if self.in_time == 1:
+            return np.ones((1, len(times)))
+        return Profiles.splines(np.clip(times, *self.span), self.in_time, ends=self.span).values()
+
+    def roughness(self, grid: Grid) -> Array:
+        """Give the penalty ∫|∇∇v|² as a matrix over the modes, (k, k): none for whatever is affine."""
+        size = len(self.names)
+        matrix = np.zeros((size, size))
+        if self.kind != "stream":
+            return matrix
+        y, x = (
+            Profiles.splines(axis, count, ends=(0.0, length))
+            for axis, count, length in zip((grid.y, grid.x), self.splines, self.extent, strict=True)
+        )
+        count = self.splines[0] * self.splines[1]
+        for along_y, weight in ((0, 1), (1, 3), (2, 3), (3, 1)):
+            matrix[:count, :count] += weight * np.kron(y.gram(along_y), x.gram(3 - along_y))
+        return matrix
+
+    def change(self) -> Array:
+        """Give the penalty on a change in time, (l, l): squared differences of neighbouring splines."""
+        differences = np.diff(np.eye(self.in_time), axis=0)
+        return np.asarray(differences.T @ differences)
+
+
+def _product(along_y: Profiles, along_x: Profiles) -> Array:
+    """Multiply functions out on the grid, rows first: (i·j, y, x)."""
+    product = along_y.values()[:, None, :, None] * along_x.values()[None, :, None, :]
+    return np.asarray(product.reshape(-1, *product.shape[2:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Hold a flow: its shape and the coefficients q (l, k), or a given velocity.
+
+    ``error`` (l, k): standard errors of the coefficients. ``given`` (n, 2, y, x): v_x, v_y at ``given_times`` on
+    cells that cover the picture, for the kind ``given``; its coefficients are the scales (c_x, c_y), as (1, 2).
+    """
+
+    shape: FlowShape
+    coefficients: Array
+    error: Array
+    given: NDArray[np.float32] | None = None
+    given_times: Array | None = None
+
+    def __post_init__(self) -> None:
+        expected = (1, 2) if self.shape.kind == "given" else (self.shape.in_time, len(self.shape.names))
+        if self.coefficients.shape != expected or not np.isfinite(self.coefficients).all():
+            raise InputError(
+                f"a flow of this shape needs {expected} finite coefficients, not {self.coefficients.shape}"
+            )
+
+    @property
+    def kind(self) -> Kind:
+        return self.shape.kind
+
+    @property
+    def steady(self) -> bool:
+        return len(self.given_times) == 1 if self.given_times is not None else self.shape.in_time == 1
+
+    @property
+    def diverges(self) -> bool:
+        """Whether ∇·v may differ from zero, so that −u ∇·v acts, too."""
+        return self.shape.divergence or self.kind == "given"
+
+    def fields(self, grid: Grid) -> Array:
+        """Give V_l(x, y) on the grid, (l, 2, y, x), of v = Σ_l weights_l(t) V_l."""
+        if self.given is not None:
+            return np.asarray(_on_grid(self.given, grid) * self.coefficients[0][None, :, None, None])
+        return np.asarray(np.tensordot(self.coefficients, self.shape.modes(grid), axes=1))
+
+    def weights(self, times: Array) -> Array:
+        """Give the factors of the fields at the times: (t, l)."""
+        times = np.asarray(times, float)
+        if self.given_times is None:
+            return np.asarray(self.shape.time_functions(times).T)
+        if len(self.given_times) == 1:
+            return np.ones((len(times), 1))
+        hats = [np.interp(times, self.given_times, unit) for unit in np.eye(len(self.given_times))]
+        return np.stack(hats, axis=1)
+
+    def velocity(self, times: Array, grid: Grid) -> Array:
+        """Give v at the times on the grid: (t, 2, y, x)."""
+        return np.asarray(np.tensordot(self.weights(times), self.fields(grid), axes=1))
+
+    def divergence(self, grid: Grid) -> Array:
+        """Give ∇·V_l on the grid: (l, y, x)."""
+        fields = self.fields(grid)
+        if not self.diverges:
+            return np.zeros((len(fields), *grid.shape))
+        return np.asarray(np.gradient(fields[:, 0], grid.dx, axis=2) + np.gradient(fields[:, 1], grid.dy, axis=1))
+
+    def at(self, times: Array, y: Array, x: Array, grid: Grid) -> Array:
+        """Give v at points (n,), (n, 2); ``grid`` is what the fields are interpolated on."""
+        fields = np.moveaxis(self.fields(grid), (0, 1), (2, 3))
+        inside = np.stack([np.clip(y, grid.y[0], grid.y[-1]), np.clip(x, grid.x[0], grid.x[-1])], axis=1)
+        values = RegularGridInterpolator((grid.y, grid.x), fields)(inside)
+        return np.asarray(np.einsum("nl,nlc->nc", self.weights(times), values))
+
+    def plume_mean(self, weights: Array, cells: NDArray[np.bool_], times: Array, grid: Grid) -> Array:
+        """Average v over the plume: ``weights`` (t, n) of the marked ``cells``; (t, 2)."""
+        fields = self.fields(grid)[:, :, cells]
+        total = weights.sum(axis=1)
+        means = np.einsum("tn,lcn->tlc", weights, fields) / np.where(total > 0, total, 1.0)[:, None, None]
+        return np.asarray(np.einsum("tl,tlc->tc", self.weights(times), means))
+
+    def scaled(self, scale: tuple[float, float]) -> Flow:
+        """Multiply a given velocity by (c_x, c_y)."""
+        return replace(self, coefficients=self.coefficients * np.asarray(scale)[None])
+
+
+def _on_grid(given: NDArray[np.float32], grid: Grid) -> Array:
+    """Bring a velocity on other cells of the same picture onto the grid, linear in between."""
+    if given.shape[2:] == grid.shape:
+        return np.asarray(given, float)
+    y, x = (
+        (np.arange(count) + 0.5) * length / count
+        for count, length in zip(given.shape[2:], (grid.height, grid.width), strict=True)
+    )
+    at = np.stack(np.meshgrid(np.clip(grid.y, y[0], y[-1]), np.clip(grid.x, x[0], x[-1]), indexing="ij"), axis=-1)
+    values = RegularGridInterpolator((y, x), np.moveaxis(np.asarray(given, float), (0, 1), (2, 3)))(at)
+    return np.asarray(np.moveaxis(values, (2, 3), (0, 1)))
+
+
+def affine_values(flow: Flow, times: Sequence[float] | Array) -> dict[str, Array]:
+    """Give the coefficients of an affine flow at the times, by name, 1/s."""
+    values = flow.weights(np.asarray(times, float)) @ flow.coefficients
+    return dict(zip(flow.shape.names, values.T, strict=True))

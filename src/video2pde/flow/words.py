@@ -1,0 +1,87 @@
+"""A flow in words: the left side of the equation, and one line that says what moves and how fast."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.field import Grid
+from video2pde.flow.flow import Flow
+from video2pde.terms.words import Words
+
+Array = NDArray[np.float64]
+
+NAMES = {
+    "rotation": "rotation",
+    "strain_axes": "strain along x and y",
+    "strain_cross": "strain along the diagonals",
+    "divergence": "divergence",
+}
+
+
+def left_side(flow: Flow | None) -> Words:
+    """Write what stands left of the law: u_t and how u is carried."""
+    if flow is None:
+        return Words(r"u_t + \mathbf{v}(t)\cdot\nabla u", "u_t + v(t)·∇u")
+    if flow.diverges:
+        return Words(r"u_t + \nabla\cdot(\mathbf{v}(x, y, t)\,u)", "u_t + ∇·(v(x, y, t) u)")
+    return Words(r"u_t + \mathbf{v}(x, y, t)\cdot\nabla u", "u_t + v(x, y, t)·∇u")
+
+
+def mode_summary(flow: Flow) -> dict[str, dict[str, float]]:
+    """Give mean, standard error of the mean, and range of every mode of an affine flow, 1/s."""
+    times = np.linspace(*flow.shape.span, 101)
+    weights = flow.weights(times)
+    values = weights @ flow.coefficients
+    share = weights.mean(axis=0)
+    error = np.sqrt(share**2 @ flow.error**2)
+    return {
+        name: {
+            "value": float(values[:, k].mean()),
+            "error": float(error[k]),
+            "low": float(values[:, k].min()),
+            "high": float(values[:, k].max()),
+        }
+        for k, name in enumerate(flow.shape.names)
+    }
+
+
+def describe_flow(flow: Flow, grid: Grid) -> str:
+    """Say in one line what flows beside the uniform drift."""
+    changing = "steady" if flow.steady else "changing in time"
+    if flow.kind == "affine":
+        parts = []
+        for name, mode in mode_summary(flow).items():
+            text = f"{NAMES[name]} {mode['value']:+.3g} ± {mode['error']:.1g} /s"
+            if not flow.steady:
+                text += f" (from {mode['low']:+.3g} to {mode['high']:+.3g})"
+            parts.append(text)
+        return f"{changing}: {', '.join(parts)}"
+    speed, spin = speed_and_vorticity(flow, grid)
+    unit = grid.unit
+    if flow.kind == "given":
+        c_x, c_y = flow.coefficients[0]
+        return (
+            f"velocity as given, {changing}, times {c_x:.4g} along x and {c_y:.4g} along y; up to {speed:.3g} {unit}/s"
+        )
+    rows, columns = flow.shape.splines
+    return (
+        f"stream function on {rows}×{columns} splines, {changing}: up to {speed:.3g} {unit}/s, "
+        f"vorticity from {spin[0]:+.3g} to {spin[1]:+.3g} /s"
+    )
+
+
+def speed_and_vorticity(flow: Flow, grid: Grid) -> tuple[float, tuple[float, float]]:
+    """Give the largest speed, and the range of the vorticity, over the flow's time."""
+    times = np.linspace(*flow.shape.span, 1 if flow.steady else 9)
+    speed, low, high = 0.0, np.inf, -np.inf
+    for v_x, v_y in flow.velocity(times, grid):
+        curl = vorticity(v_x, v_y, grid)
+        speed = max(speed, float(np.hypot(v_x, v_y).max()))
+        low, high = min(low, float(curl.min())), max(high, float(curl.max()))
+    return speed, (low, high)
+
+
+def vorticity(v_x: Array, v_y: Array, grid: Grid) -> Array:
+    """Give ∂v_y/∂x − ∂v_x/∂y on the grid, 1/s."""
+    return np.asarray(np.gradient(v_y, grid.dx, axis=1) - np.gradient(v_x, grid.dy, axis=0))
