@@ -10,7 +10,7 @@ eight- to thirteenfold, so it is subtracted unless the settings ask for the pape
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import ndimage, signal
 
 from video2pde.errors import StageError
-from video2pde.field import Field
+from video2pde.field import Field, is_uniform
 from video2pde.settings import DriftSettings
 
 Array = NDArray[np.float64]
@@ -53,6 +53,8 @@ class Drift:
     method : where the background came from: ``border``, ``percentile`` or ``none``.
     region : (y, x), pixels over which the moments were taken.
     empty_frames : frames without signal, whose centroid was interpolated.
+    moving : whether the picture is carried along; if not, the velocity is zero and no law is given any drift.
+    why : why it was taken not to move, or an empty text.
     """
 
     times: Array
@@ -66,6 +68,8 @@ class Drift:
     region: NDArray[np.bool_]
     empty_frames: tuple[int, ...]
     unit: str
+    moving: bool = True
+    why: str = ""
 
     @property
     def mean(self) -> tuple[float, float]:
@@ -89,8 +93,13 @@ class Drift:
         return Drift(
             self.times[window], self.velocity[window], self.velocity_error[window], self.centroid[window],
             self.smooth_centroid[window], self.mass[window], self.background[window], self.method,
-            self.region, empty, self.unit,
+            self.region, empty, self.unit, self.moving, self.why,
         )  # fmt: skip
+
+    def stopped(self, why: str) -> Drift:
+        """Take the picture not to move as a whole: the centroid is kept for reading, the velocity is zero."""
+        nothing = np.zeros_like(self.velocity)
+        return replace(self, velocity=nothing, velocity_error=nothing, moving=False, why=why)
 
     def __repr__(self) -> str:
         (v_x, v_y), (e_x, e_y) = self.mean, self.mean_error
@@ -115,7 +124,7 @@ def estimate_drift(field: Field, settings: DriftSettings | None = None) -> Drift
         raise StageError("fewer than four frames rise above the background: no drift can be measured")
     for axis in range(2):
         centroid[:, axis] = np.interp(field.times, field.times[usable], centroid[usable, axis])
-    smooth, velocity, error = _savitzky_golay(centroid, field.dt, settings)
+    smooth, velocity, error = _savitzky_golay(centroid, field.times, settings)
     return Drift(
         field.times, velocity, error, centroid, smooth, mass, background, method, region,
         tuple(int(i) for i in np.flatnonzero(~usable)), field.grid.unit,
@@ -215,13 +224,16 @@ def _moments(field: Field, background: Array, region: NDArray[np.bool_]) -> tupl
     return mass * field.grid.dx * field.grid.dy, np.where(np.isfinite(centroid), centroid, 0.0)
 
 
-def _savitzky_golay(centroid: Array, dt: float, settings: DriftSettings) -> tuple[Array, Array, Array]:
+def _savitzky_golay(centroid: Array, times: Array, settings: DriftSettings) -> tuple[Array, Array, Array]:
     """Filter and differentiate the centroid; the error of v follows from the filter's residuals."""
     frames = len(centroid)
     window = round(settings.window * frames) | 1
     smallest = (settings.order + 2) | 1
     window = min(max(window, smallest), frames if frames % 2 else frames - 1)
     order = min(settings.order, window - 1)
+    if not is_uniform(times):
+        return _local_polynomials(centroid, times, window, min(order, max(window - 2, 1)))
+    dt = float((times[-1] - times[0]) / (frames - 1))
     smooth = signal.savgol_filter(centroid, window, order, axis=0)
     velocity = signal.savgol_filter(centroid, window, order, deriv=1, delta=dt, axis=0)
     residual = centroid - smooth
@@ -232,3 +244,21 @@ def _savitzky_golay(centroid: Array, dt: float, settings: DriftSettings) -> tupl
     scatter = np.sqrt(variance / kept)
     slope = signal.savgol_coeffs(window, order, deriv=1, delta=dt)
     return smooth, velocity, scatter * np.sqrt(np.sum(slope**2))
+
+
+def _local_polynomials(centroid: Array, times: Array, window: int, order: int) -> tuple[Array, Array, Array]:
+    """Do the same where frames are unevenly spaced: a polynomial in time through the frames around each one."""
+    smooth, velocity = np.empty_like(centroid), np.empty_like(centroid)
+    error, frames = np.empty_like(centroid), len(times)
+    for k in range(frames):
+        first = int(np.clip(k - window // 2, 0, frames - window))
+        part = slice(first, first + window)
+        scale = float(np.ptp(times[part])) or 1.0
+        design = np.vander((times[part] - times[k]) / scale, order + 1, increasing=True)
+        inverse = np.linalg.pinv(design)
+        coefficients = inverse @ centroid[part]
+        smooth[k], velocity[k] = coefficients[0], coefficients[1] / scale
+        left = centroid[part] - design @ coefficients
+        variance = np.sum(left**2, axis=0) / max(window - order - 1, 1)
+        error[k] = np.sqrt(variance * np.sum(inverse[1] ** 2)) / scale
+    return smooth, velocity, error

@@ -22,6 +22,7 @@ from video2pde.errors import InputError
 from video2pde.files import atomic_path, atomic_write
 
 Pitch = Literal["cells", "nodes"]
+SplitBy = Literal["frames", "time", "change"]
 FORMAT_VERSION = 1
 CORE_DEPTH = 3
 """Pixels by which a mask is eroded to its core, ..."""
@@ -33,6 +34,12 @@ STEPS = 120
 """Steps into which a film is divided to see what an encoder holds back."""
 LATE = 0.1
 """Share of changes held back from which an encoder is taken to be late; without one, slow films reach nearly this."""
+FEW_FRAMES, LEAST_FRAMES = 10, 4
+"""Frames below which windows share a frame; frames that a named law needs at least."""
+CHANGE_BLOCKS = 12
+"""Blocks along each side over which a picture's change is averaged, so that pixel noise does not count."""
+UNIFORM_WITHIN = 1e-3
+"""Largest relative spread of the frame intervals that still counts as even."""
 LEVEL = 0.004
 """A level of 8 bits: what u must rise from cell to cell for a slope."""
 
@@ -78,17 +85,44 @@ class Grid:
 
 @dataclass(frozen=True)
 class Windows:
-    """Split ``frames`` frames chronologically into training, validation and test."""
+    """Split ``frames`` frames chronologically into training, validation and test.
+
+    Where there are few, a held-out window starts with ``lead`` frames of the window before it: its rollout begins at a
+    frame that is known, and every frame after that is a forecast.
+    """
 
     frames: int
     train_end: int
     validation_end: int
+    lead: int = 0
 
     @classmethod
     def split(cls, frames: int, train: float = 0.6, validation: float = 0.2) -> Windows:
         """Give the first ``train`` share to training, the next ``validation`` share to validation."""
-        first = round(train * frames)
-        second = round((train + validation) * frames)
+        return cls._at(frames, round(train * frames), round((train + validation) * frames), train, validation)
+
+    @classmethod
+    def of(cls, field: Field, train: float, validation: float, by: SplitBy = "frames", few: bool = False) -> Windows:
+        """Split a recording by its frames, by time, or by how much of the picture's change is over.
+
+        ``few``: with fewer than ten frames, keep all but the last two (or one) for the fit, and forecast these.
+        """
+        frames = len(field)
+        if few and frames < FEW_FRAMES:
+            if frames < LEAST_FRAMES:
+                raise InputError(f"{frames} frames are too few: {LEAST_FRAMES} are needed to fit a law and to test it")
+            return cls(frames, max(frames - 2, LEAST_FRAMES - 1), frames - 1, lead=1 if frames > LEAST_FRAMES else 2)
+        if by == "frames":
+            return cls.split(frames, train, validation)
+        measure = field.times - field.times[0] if by == "time" else change_so_far(field)
+        first, second = (
+            int(np.searchsorted(measure, share * measure[-1])) + 1 for share in (train, train + validation)
+        )
+        first = min(max(first, LEAST_FRAMES), frames - 4)
+        return cls._at(frames, first, min(max(second, first + 2), frames - 2), train, validation)
+
+    @classmethod
+    def _at(cls, frames: int, first: int, second: int, train: float, validation: float) -> Windows:
         if not 2 <= first <= second - 2 <= frames - 4:
             raise InputError(
                 f"{frames} frames are too few for windows of {train:.0%}, {validation:.0%} and "
@@ -102,11 +136,40 @@ class Windows:
 
     @property
     def validation(self) -> slice:
-        return slice(self.train_end, self.validation_end)
+        return slice(self.train_end - self.lead, self.validation_end)
 
     @property
     def test(self) -> slice:
-        return slice(self.validation_end, self.frames)
+        return slice(self.validation_end - min(self.lead, 1), self.frames)
+
+
+def change_so_far(field: Field) -> NDArray[np.float64]:
+    """Give how much the picture has changed up to each frame, (t,): the path of its block averages less noise."""
+    _, ny, nx = field.values.shape
+    rows, columns = (np.array_split(np.arange(n), min(CHANGE_BLOCKS, n)) for n in (ny, nx))
+    inside = np.ones(field.grid.shape, bool) if field.mask is None else field.mask
+    means = [
+        field.values[:, block].mean(axis=1, dtype=float)
+        for r in rows
+        for c in columns
+        if (block := _block(inside, r, c)).any()
+    ]
+    blocks = np.stack(means, axis=1)
+    noise = 0.0
+    if len(field) > 2:
+        weights = noise_weights(field.times)
+        left = weights[:, :1] * blocks[:-2] + weights[:, 1:2] * blocks[1:-1] + weights[:, 2:] * blocks[2:]
+        noise = 2 * float(np.median(np.mean(left**2, axis=1)))
+    steps = np.sqrt(np.maximum(np.mean(np.diff(blocks, axis=0) ** 2, axis=1) - noise, 0.0))
+    path = np.concatenate([[0.0], np.cumsum(steps)])
+    return path if path[-1] > 0 else np.arange(len(field), dtype=float)
+
+
+def _block(inside: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+    block = np.zeros_like(inside)
+    part = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
+    block[part] = inside[part]
+    return block
 
 
 @dataclass(frozen=True)
@@ -130,10 +193,10 @@ class Field:
     Parameters
     ----------
     values : float32, shape (t, y, x). Read-only once inside.
-    times : float64, shape (t,), seconds, uniformly spaced.
+    times : float64, shape (t,), seconds, increasing; evenly spaced or not.
     grid : positions of the samples.
     mask : bool, shape (y, x), optional. True where the law is to hold; None: everywhere.
-    recorded_times : the container's frame times before any resampling in time, seconds.
+    recorded_times : the container's frame times as they stand there (rounded, perhaps), seconds.
     between : bool, shape (t,), optional. True for frames that an encoder made from those before and after them.
     """
 
@@ -158,9 +221,7 @@ class Field:
         if len(times) > 1:
             steps = np.diff(times)
             if steps.min() <= 0:
-                raise InputError("frame times must increase; resample the recording in time first")
-            if np.ptp(steps) > 1e-3 * steps.mean():
-                raise InputError("frame times are not uniform; resample the recording in time first")
+                raise InputError("frame times must increase")
         if self.mask is not None:
             mask = np.ascontiguousarray(self.mask, dtype=bool).view()
             if mask.shape != self.grid.shape:
@@ -177,9 +238,14 @@ class Field:
     def __len__(self) -> int:
         return len(self.times)
 
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether the frames are evenly spaced in time."""
+        return is_uniform(self.times)
+
     @property
     def dt(self) -> float:
-        """Time between frames, in seconds."""
+        """Mean time between frames, in seconds."""
         if len(self.times) < 2:
             raise InputError("one frame alone has no frame interval; at least two frames are needed")
         return float((self.times[-1] - self.times[0]) / (len(self.times) - 1))
@@ -339,3 +405,20 @@ def held_back(values: NDArray[np.float32]) -> float:
         repeats += int(np.count_nonzero(sloped & (after == before)))
         counted += int(np.count_nonzero(sloped))
     return repeats / max(counted, 1)
+
+
+def is_uniform(times: NDArray[np.float64]) -> bool:
+    """Tell whether times are evenly spaced, to a thousandth of the interval."""
+    steps = np.diff(times)
+    return len(steps) < 2 or bool(np.ptp(steps) <= UNIFORM_WITHIN * steps.mean())
+
+
+def noise_weights(times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give weights (t − 2, 3) on three neighbouring frames whose sum is noise alone, with the noise's own variance.
+
+    The middle frame less the straight line through its neighbours: (1, −2, 1)/√6 where frames are evenly spaced.
+    """
+    before, after = np.diff(times)[:-1], np.diff(times)[1:]
+    share = before / (before + after)
+    weights = np.stack([1 - share, -np.ones_like(share), share], axis=1)
+    return np.asarray(weights / np.linalg.norm(weights, axis=1, keepdims=True))

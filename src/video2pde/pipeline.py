@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from video2pde import __version__
 from video2pde.errors import InputError, StageError
-from video2pde.field import Windows
 from video2pde.recording import read_recording
 from video2pde.recording.source import hash_recording, open_recording
 from video2pde.refinement.result import Refinement
@@ -26,6 +25,7 @@ from video2pde.selection import select
 from video2pde.settings import Settings
 from video2pde.stages import (
     calibrate_contender,
+    choose_windows,
     compare_refined,
     Contender,
     discover_structure,
@@ -70,7 +70,7 @@ def run_pipeline(
         raise InputError(f"there is no stage '{until}'; there are: {', '.join(STAGES)}")
     events = events or QuietEvents()
     with RunFolder(out, events) as folder:
-        run = _Run(folder, settings, events, until, hash_recording(open_recording(Path(film))))
+        run = _Run(folder, settings, events, until, _fingerprint(Path(film), settings))
         folder.write_text("settings.toml", settings.to_toml())
         folder.write_json(STANDING, {})
         try:
@@ -83,11 +83,16 @@ run = run_pipeline
 """The whole way from Python: ``video2pde.run(film, out, settings)``."""
 
 
+def _fingerprint(film: Path, settings: Settings) -> str:
+    """Give the hash of everything that is read: the recording, and the pictures and tables that go with it."""
+    return hash_recording(open_recording(film, settings.recording), settings.recording)
+
+
 def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
     s = run.settings
     recording = run.stage("recording", lambda: read_recording(film, s, run.progress), (), s.recording)
     field = recording.field
-    windows = Windows.split(len(field), s.split.train, s.split.validation)
+    windows = choose_windows(field, s)
     known = field.frames(slice(0, windows.validation_end))
     train = known.frames(windows.train)
 
@@ -150,7 +155,8 @@ def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
     def choose() -> Any:
         final = validate_models(known, windows.validation, drift, models, diffusion, s)
         why_not = "" if found.identifiability.law_seen else found.identifiability.verdict.removeprefix("no law: ")
-        return select(calibrations, final, s.selection, min(field.grid.dx, field.grid.dy), why_not), final
+        named = s.regression.law is not None
+        return select(calibrations, final, s.selection, min(field.grid.dx, field.grid.dy), why_not, named), final
 
     selection, _ = run.stage("selection", choose, ("front", "validation"), s.selection)
     # the choice is on disk from here on; only now may the test window be read

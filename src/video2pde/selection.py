@@ -117,12 +117,14 @@ def select(
     settings: SelectionSettings | None = None,
     pixel: float = 1.0,
     why_not: str = "",
+    named: bool = False,
 ) -> Selection:
     """Choose among calibrated contenders by their rollouts over the validation window.
 
     ``validation`` holds them by library (and further models, such as front-aware ones, which are compared but not
     chosen). ``pixel``: size of a pixel, below a share of which geometric errors mean nothing. ``why_not``: a reason
-    found earlier for there being no law.
+    found earlier for there being no law. ``named``: the law was named by the user; there is nothing to choose, only to
+    say whether it predicts.
     """
     settings = settings or SelectionSettings()
     scores = {row.library: row.measured for row in validation.rows}
@@ -131,6 +133,8 @@ def select(
     best = min((scores[name] for name in calibrations), key=lambda score: score.full.rrmse)
     tolerance = max(settings.tie, 0.5 * block_error(best.full.mse) / max(float(best.full.mse.mean()), 1e-300))
     table = _compare(calibrations, scores, validation.persistence, tolerance, pixel)
+    if named and len(table) == 1:
+        return _judge_named(table[0], calibrations, validation.persistence, tolerance)
     admissible = [c for c in table if c.admissible]
     # a law whose calibration did not converge has no interval; it is a last resort
     admissible = [c for c in admissible if calibrations[c.library].fit.converged] or admissible
@@ -165,6 +169,30 @@ def select(
         )
         return _freeze("ambiguous", reason, winner.library, others, front_best, table, tolerance, tied)
     return _freeze("law", _reason(winner, table, tolerance), winner.library, others, front_best, table, tolerance)
+
+
+def _judge_named(
+    only: Candidate, calibrations: Mapping[str, Calibration], persistence: Score, tolerance: float
+) -> Selection:
+    """Take the law that was named, and say what speaks against it; its coefficients are shown in any case."""
+    against = []
+    fit = calibrations[only.library].fit
+    if not fit.converged:
+        against.append(f"its fit did not converge ({fit.reason})")
+    if not only.criteria[-1].passed:
+        against.append("its diffusion is negative")
+    if not only.beats_persistence:
+        against.append(
+            "on the validation frames it is not better than a picture that stands still by more than its uncertainty "
+            f"(errors {only.rrmse:.2%} and {persistence.full.rrmse:.2%}): little changes there, or the law is wrong"
+        )
+    front = only.library if np.isfinite(only.front_rmse) else None
+    if against:
+        reason = f"the named law, {only.library}, was fitted, but {'; '.join(against)}"
+        verdict: Verdict = "law" if fit.converged and only.criteria[-1].passed else "no_law"
+        return _freeze(verdict, reason, only.library, (), front, (only,), tolerance)
+    reason = f"the named law, {only.library}, predicts the validation window with an error of {only.rrmse:.2%}"
+    return _freeze("law", reason, only.library, (), front, (only,), tolerance)
 
 
 def _compare(

@@ -1,4 +1,4 @@
-"""Settings: one frozen section per stage, three presets, and errors that name the key and the cure.
+"""Settings: one frozen section per stage, four presets, and errors that name the key and the cure.
 
 Values come from a preset, then a TOML file, then single overrides (``--set section.key=value``).
 """
@@ -50,8 +50,19 @@ class RecordingSettings(Section):
         description="Imax; none: full white for 8 bits and for films; for deeper pictures the empty scene's level "
         "(dark) or the brightest value (bright)",
     )
-    reference: tuple[int, int] | None = Field(
-        None, description="first and last frame whose mean is I0 (absorbance); none: the bright percentile picture"
+    reference: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] | str | None = Field(
+        None,
+        description="the picture that counts as 1 (flat field, before the bleach, empty scene): first and last frame "
+        "whose mean it is, a picture's file or name in the folder, or before: the frames before the bleach; none: one "
+        "white for all pixels, for absorbance the bright percentile picture",
+    )
+    dark: NotNegative | str | None = Field(
+        None,
+        description="what the camera reads without light: a level, a picture's file or name in the folder, or outside: "
+        "the dark surroundings of what is seen",
+    )
+    times: str | None = Field(
+        None, description="CSV file with the times of the frames: columns file,time for a folder, else time"
     )
     extent: tuple[Positive, Positive] | None = Field(
         None, description="height, width of the field in image units; none: 200 on the longer side"
@@ -66,16 +77,25 @@ class RecordingSettings(Section):
         True,
         description="undo what the camera does to an empty background: noise that it clips, edges that it rounds away",
     )
-    start: Annotated[int, Field(ge=0)] = Field(0, description="first frame used, counted from 0")
+    start: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        0, description="first frame used, counted from 0; auto: the first after the scene jumps (a bleach)"
+    )
     stop: Annotated[int, Field(ge=1)] | None = Field(None, description="first frame no longer used")
     every: Count = Field(1, description="use every n-th frame")
     fps: Positive | None = Field(
-        None, description="frames per second; needed for picture folders and arrays, overrides the container's times"
+        None, description="frames per second; needed where frames carry no times, overrides the recording's times"
     )
     mask: str | None = Field(
-        None, description="region that obeys the law: a picture file, or a threshold such as 'u>0.3@0' on frame 0"
+        None,
+        description="region that obeys the law: a picture file, a threshold such as 'u>0.3@0' on frame 0, droplet "
+        "(found and eroded), or regions of Fiji (.roi, .zip)",
     )
     allow_truncated: bool = Field(False, description="go on with the readable frames of a damaged file")
+
+    @property
+    def first(self) -> int:
+        """The first frame that is read: 0 where the start is still to be found."""
+        return 0 if self.start == "auto" else self.start
 
 
 class SplitSettings(Section):
@@ -83,6 +103,9 @@ class SplitSettings(Section):
 
     train: Share = Field(0.6, description="share of the frames that everything is fitted on")
     validation: Share = Field(0.2, description="share of the frames that models are chosen on; the rest is the test")
+    by: Literal["frames", "time", "change"] = Field(
+        "frames", description="what the shares are of: frames, time, or the change of the picture"
+    )
 
     @model_validator(mode="after")
     def _leave_a_test_window(self) -> SplitSettings:
@@ -148,6 +171,10 @@ class RegressionSettings(Section):
     max_iterations: Count = Field(100, description="iterations of thresholding at most")
     drift: Literal["axes", "scale", "fixed"] = Field(
         "axes", description="coefficients of the drift: one per axis, one for both, or fixed at 1"
+    )
+    law: str | None = Field(
+        None,
+        description="the law to fit, without discovery: a library, or terms such as 'laplacian,u'; none: all libraries",
     )
     signs: dict[str, Literal["positive", "negative"]] = Field(
         default_factory=dict, description="sign constraints by term, such as laplacian = 'positive'"
@@ -323,6 +350,14 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "frame": "fixed", "average": False, "cell_average": False, "concentration": 0.0, "output": "unit",
         },
         "calibration": {"optimizer": "nelder-mead", "drift": "fixed", "max_points": 100_000, "undo_coding": False},
+    },
+    "frap": {
+        "recording": {"observable": "bright", "start": "auto"},
+        "split": {"by": "change"},
+        "drift": {"flow": "none"},
+        "rollout": {"clip": "off"},
+        "refinement": {"enabled": False},
+        "front": {"enabled": False},
     },
     "quick": {
         "weak": {"test_functions": 1000},

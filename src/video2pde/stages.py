@@ -83,16 +83,21 @@ class Discovery:
     flow: FlowChoice | None = None
 
 
+def choose_windows(field: Field, settings: Settings) -> Windows:
+    """Split a recording as the settings say; where a law is named, nothing is chosen, and few frames are enough."""
+    split = settings.split
+    return Windows.of(field, split.train, split.validation, split.by, few=settings.regression.law is not None)
+
+
 def measure_drift(known: Field, settings: Settings) -> tuple[Drift, tuple[str, ...]]:
     """Measure the drift; where nothing rises above the background, there is none, and that is said."""
     try:
         drift = estimate_drift(known, settings.drift)
     except StageError as error:
-        return no_drift(known), (f"no drift was measured: {error}",)
+        return no_drift(known).stopped(str(error)), (f"no drift was measured: {error}",)
     notes = (f"{len(drift.empty_frames)} frames without signal were interpolated",) if drift.empty_frames else ()
     if settings.drift.flow == "none":
-        still = np.zeros_like(drift.velocity)
-        return replace(drift, velocity=still, velocity_error=still), notes
+        return drift.stopped("the settings say so (drift.flow)"), notes
     return drift, notes
 
 
@@ -189,6 +194,11 @@ def compare_refined(
     return validate_models(known, window, drift, models, diffusion, settings) if models else None
 
 
+def without_drift(settings: Settings) -> Settings:
+    """Let a calibration refine no drift: the picture does not move as a whole."""
+    return settings.model_copy(update={"calibration": settings.calibration.model_copy(update={"drift": "fixed"})})
+
+
 def calibrate_contender(
     contender: Contender,
     train: Field,
@@ -200,6 +210,7 @@ def calibrate_contender(
 ) -> Calibration:
     """Calibrate one contender from the weak fit, from the inverse PINN where there is one, and from a poor start."""
     weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
+    settings = without_drift(settings) if not drift.moving else settings
     velocity = contender.velocity(train, drift, found.moments)
     problem = make_problem(train, contender.terms, weak, velocity, found.moments, settings)
     starts = {"weak": list(weak.values())}
@@ -214,6 +225,7 @@ def recalibrate_front(
 ) -> tuple[FrontFit, ...]:  # fmt: skip
     """Recalibrate one contender against the front, from the calibrated coefficients and from the inverse PINN's."""
     weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
+    settings = without_drift(settings) if not drift.moving else settings
     velocity = contender.velocity(train, drift, found.moments)
     problem = make_problem(train, contender.terms, weak, velocity, found.moments, settings)
     starts = {"calibrated": [calibration.estimates[term.name].value for term in contender.terms]}

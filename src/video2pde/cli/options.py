@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, TYPE_CHECKING
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 RECORDING = Group("Recording", sort_key=1)
 SETTINGS = Group("Settings", sort_key=2)
 LISTS = ("crop", "grid")  # given as 1,2,3
-WORDS = ("observable", "scale", "mask")
+WORDS = ("observable", "scale", "mask", "times")
+MAYBE = ("reference", "dark", "start", "border")  # numbers or words
 
 
 def _recording(text: str) -> Parameter:
@@ -49,6 +50,14 @@ class RecordingOptions:
     start: Annotated[str | None, _recording("First frame used, counted from 0.")] = None
     stop: Annotated[str | None, _recording("First frame no longer used.")] = None
     every: Annotated[str | None, _recording("Use every n-th frame.")] = None
+    reference: Annotated[
+        str | None,
+        _recording("What counts as 1: a picture, its name in the folder, frames such as 0,2, or before."),
+    ] = None
+    dark: Annotated[
+        str | None, _recording("The camera without light: a picture, its name in the folder, or a level.")
+    ] = None
+    times: Annotated[str | None, _recording("CSV file with the times of the frames (file,time).")] = None
     mask: Annotated[str | None, _recording("Region that obeys the law: a picture, or such as 'u>0.3@0'.")] = None
     smooth: Annotated[str | None, _recording("Width of a Gaussian filter in grid pixels; 0 is none.")] = None
     allow_truncated: Annotated[bool, _recording("Go on with the readable frames of a damaged file.")] = False
@@ -68,6 +77,11 @@ def _as_toml(name: str, value: str | bool) -> str:
     if value is True:
         return "true"
     text = str(value)
+    if name in MAYBE:
+        numbers = text.split(",")
+        if not all(_is_number(part) for part in numbers):
+            return json.dumps(text)
+        return f"[{text}]" if len(numbers) > 1 else text
     if name in LISTS:
         return f"[{text}]" if all(_is_number(part) for part in text.split(",")) else json.dumps(text)
     return json.dumps(text) if name in WORDS else text
@@ -86,7 +100,7 @@ def _is_number(text: str) -> bool:
 class SettingsOptions:
     """Where settings come from: a preset, then a file, then single values."""
 
-    preset: Annotated[str, _settings("default, paper or quick; default if not given.")] = "default"
+    preset: Annotated[str, _settings("default, paper, quick or frap; default if not given.")] = "default"
     settings: Annotated[Path | None, _settings("TOML file with settings that differ from the preset.")] = None
     set: Annotated[tuple[str, ...], _settings("section.key=value; may be given again and again.")] = ()
     quiet: Annotated[bool, _settings("No progress and no messages, only warnings and errors.")] = False
@@ -99,6 +113,30 @@ class SettingsOptions:
         return load_settings(self.preset, self.settings, [*given, *more, *self.set])
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LawOptions:
+    """What is known of the law before anything is fitted."""
+
+    law: Annotated[
+        str | None, _settings("The law to fit, without discovery: a library (A, B, C …) or terms such as laplacian,u.")
+    ] = None
+    drift: Annotated[str | None, _settings("What is carried along: none, auto, uniform, affine or stream.")] = None
+    edges: Annotated[str | None, _settings("no_flux (default), measured, open or periodic.")] = None
+
+    def overrides(self) -> tuple[str, ...]:
+        """Write the options that were given as ``section.key=value``."""
+        keys = {"law": "regression.law", "drift": "drift.flow", "edges": "rollout.boundary"}
+        return tuple(
+            f"{key}={json.dumps(value)}" for name, key in keys.items() if (value := getattr(self, name)) is not None
+        )
+
+    def joined(self, settings: SettingsOptions) -> SettingsOptions:
+        """Add the options to the other settings; what ``--set`` says has the last word."""
+        return replace(settings, set=(*self.overrides(), *settings.set))
+
+
+DEFAULT_LAW = LawOptions()
 DEFAULT_SETTINGS = SettingsOptions()
 DEFAULT_RECORDING = RecordingOptions()
 

@@ -18,7 +18,15 @@ from typing import Annotated, Any, TYPE_CHECKING, TypeVar
 
 from cyclopts import App, Parameter
 
-from video2pde.cli.options import DEFAULT_RECORDING, DEFAULT_SETTINGS, flag, RecordingOptions, SettingsOptions
+from video2pde.cli.options import (
+    DEFAULT_LAW,
+    DEFAULT_RECORDING,
+    DEFAULT_SETTINGS,
+    flag,
+    LawOptions,
+    RecordingOptions,
+    SettingsOptions,
+)
 from video2pde.cli.recording import Film
 from video2pde.errors import InputError
 
@@ -41,6 +49,7 @@ def run(
     out: Out,
     latex: Latex = False,
     figures: Figures = True,
+    law: LawOptions = DEFAULT_LAW,
     recording: RecordingOptions = DEFAULT_RECORDING,
     settings: SettingsOptions = DEFAULT_SETTINGS,
 ) -> None:
@@ -52,8 +61,9 @@ def run(
         video2pde run film.mp4 --out result --crop 450,0,1080,1080
         video2pde run film.mp4 --out result --preset quick
         video2pde run film.mp4 --out result --set calibration.replicates=200 --latex
+        video2pde run pictures/ --out frap --preset frap --law laplacian --reference before.tif --dark dark.tif
     """
-    _follow(film, out, None, latex, recording, settings, figures)
+    _follow(film, out, None, latex, recording, law.joined(settings), figures)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the stability of the selection over random sets of centres. From these a verdict
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -115,16 +115,33 @@ def diagnose_libraries(columns: Draws, system: WeakSystem, settings: Settings) -
     found: dict[str, LibraryDiagnosis] = {}
     for name, terms in libraries(settings).items():
         found[name] = _diagnose_library(name, tuple(t.name for t in terms), system, normal, runs, settings)
+    if settings.regression.law is not None:
+        return _take_as_named(found)
     found = _settle_contenders(found, settings)
     contenders = tuple(name for name, diagnosis in found.items() if diagnosis.contender)
     return Identifiability(found, contenders, *_overall(found, contenders))
+
+
+def _take_as_named(found: dict[str, LibraryDiagnosis]) -> Identifiability:
+    """Let the one law that was named go on with all its terms: nothing is discovered, the diagnoses are for reading."""
+    named = {
+        name: replace(d, robust=d.terms, contender=True, verdict="named by the user: no other law was tried")
+        for name, d in found.items()
+    }
+    listed = ", ".join(f"{name} ({d.fit.explained:.2%})" for name, d in named.items())
+    return Identifiability(
+        named, tuple(named), True, f"named law, with the share of the weak signal that it explains: {listed}"
+    )
 
 
 def _diagnose_library(
     library: str, terms: tuple[str, ...], system: WeakSystem, normal: Normal, runs: list[Normal], settings: Settings
 ) -> LibraryDiagnosis:
     options = settings.identifiability
-    fit = fit_library(library, terms, system, settings.regression)
+    regression = settings.regression
+    if regression.law is not None:
+        regression = regression.model_copy(update={"threshold": 0.0})
+    fit = fit_library(library, terms, system, regression)
     part = normal.take(fit.names)
     stability = _measure_stability(fit.names, runs, settings)
     unique = _unique_shares(part.gram, fit)

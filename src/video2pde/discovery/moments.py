@@ -95,6 +95,8 @@ def law_velocity(
     if flow is not None and flow.kind == "given":
         return np.zeros_like(drift.velocity)
     velocity = drift.velocity.copy()
+    if not drift.moving:
+        return velocity
     if flow is not None and field is not None:
         velocity -= flow_mean(field, drift, flow)
     for name, coefficient in coefficients.items():

@@ -45,10 +45,11 @@ def weak_system(
     total_frames : frames of the whole recording (σ_t is a share of them); default: from the split's share.
     """
     settings = settings or Settings()
-    terms = all_terms(settings)
+    # columns of a drift that is zero would be zero: they are left out, not fitted
+    terms = [term for term in all_terms(settings) if drift.moving or not term.is_drift]
     frames = total_frames or round(len(train) / settings.split.train)
     moments = np.zeros((len(terms), len(train), 2))
-    if settings.drift.law_correction:
+    if settings.drift.law_correction and drift.moving:
         moments = term_moments(train, drift, terms, settings.weak)
     columns = weak_columns(train, drift.velocity, terms, settings.weak, frames, moments, progress)
     system = columns.draw(settings.weak.test_functions, np.random.default_rng([settings.run.seed, 0]))

@@ -8,7 +8,7 @@ that integration by parts leaves nothing at the edge (a Gaussian cut off at 4σ 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import comb, perm
 
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 SMALLEST_SIGMA = 1.5
 """In samples: below it, sums over samples no longer stand for integrals of the kernel's derivatives."""
+LEAST_FRAMES = 3
+"""Frames that a test function in time needs."""
 INTERIOR_SHARE = 0.2
 """Share of an axis (or of the mask) that automatic widths leave for the centres."""
 
@@ -37,6 +39,21 @@ def gaussian_derivative(s: Array, sigma: float, order: int) -> Array:
     return np.asarray((-1 / sigma) ** order * hermeval(z, unit) * np.exp(-0.5 * z**2))
 
 
+def profile(s: Array, sigma: float, support: float, order: int) -> Array:
+    """Give φ⁽ⁿ⁾(s), not normalised; 0 outside its support."""
+    reach = support * sigma
+    taper = (1 - Polynomial([0, 1 / reach]) ** 8) ** 5
+    inside = np.abs(s) < reach
+    within = np.where(inside, s, 0.0)
+    parts = [
+        comb(order, k)
+        * gaussian_derivative(within, sigma, k)
+        * (taper.deriv(order - k) if order > k else taper)(within)
+        for k in range(order + 1)
+    ]
+    return np.where(inside, np.sum(parts, axis=0), 0.0)
+
+
 @lru_cache(maxsize=128)
 def kernel(sigma: float, support: float, order: int, spacing: float) -> Array:
     """Sample φ⁽ⁿ⁾ on whole samples, with unit integral of φ; derivatives per physical unit.
@@ -45,18 +62,9 @@ def kernel(sigma: float, support: float, order: int, spacing: float) -> Array:
     integral of φ⁽ⁿ⁾ × values. A small multiple of φ makes summation by parts exact on polynomials of degree
     n + 4, which matters where σ is two or three samples (the fourth derivative is 2 % off without it).
     """
-    reach = support * sigma
-    half = int(np.ceil(reach)) - 1
+    half = int(np.ceil(support * sigma)) - 1
     s = np.arange(-half, half + 1, dtype=float)
-    taper = (1 - Polynomial([0, 1 / reach]) ** 8) ** 5
-    phi = gaussian_derivative(s, sigma, 0) * taper(s)
-    derivative: Array = np.sum(
-        [
-            comb(order, k) * gaussian_derivative(s, sigma, k) * (taper.deriv(order - k) if order > k else taper)(s)
-            for k in range(order + 1)
-        ],
-        axis=0,
-    )
+    phi, derivative = profile(s, sigma, support, 0), profile(s, sigma, support, order)
     if order:
         derivative = derivative + _summation_by_parts(s / sigma, phi, derivative * sigma**order, order) / sigma**order
     weights: Array = np.asarray(derivative / phi.sum() / spacing**order)
@@ -82,26 +90,34 @@ class Widths:
     x: float
     support: float
     notes: tuple[str, ...] = ()
+    integrated: bool = False
 
     @property
     def reach(self) -> tuple[int, int, int]:
-        """Samples that a centre must keep to each side, along t, y, x."""
+        """Samples that a centre must keep to each side, along t, y, x.
+
+        ``integrated``: φ is integrated in time between frames (see ``timekernels``), so that it must end on a frame.
+        """
         t, y, x = (int(np.ceil(self.support * sigma)) - 1 for sigma in (self.t, self.y, self.x))
-        return t, y, x
+        return t + self.integrated, y, x
 
 
 def choose_widths(
-    shape: tuple[int, int, int], total_frames: int, settings: WeakSettings, mask: NDArray[np.bool_] | None = None
+    shape: tuple[int, int, int],
+    total_frames: int,
+    settings: WeakSettings,
+    mask: NDArray[np.bool_] | None = None,
+    even: bool = True,
 ) -> Widths:
     """Take the widths from the settings, reduced where a small recording or mask leaves no room.
 
     ``shape`` is that of the training window; ``total_frames`` counts the whole recording, of which
-    σ_t is a share.
+    σ_t is a share. ``even``: frames are evenly spaced in time.
     """
     wanted = (settings.sigma_time * total_frames, settings.sigma_space * shape[1], settings.sigma_space * shape[2])
     keys = ("weak.sigma_time", "weak.sigma_space", "weak.sigma_space")
     shares = (1 / total_frames, 1 / shape[1], 1 / shape[2])
-    chosen, notes = [], []
+    chosen, notes, integrated = [], [], not even
     for sigma, samples, key, share, axis in zip(wanted, shape, keys, shares, "tyx", strict=True):
         largest = (1 - INTERIOR_SHARE) * samples / (2 * settings.support)
         if not settings.shrink:
@@ -113,6 +129,14 @@ def choose_widths(
                 )
             chosen.append(sigma)
             continue
+        if axis == "t" and 2 * settings.support * SMALLEST_SIGMA > (1 - INTERIOR_SHARE) * samples:
+            chosen.append(_few_frames(samples, settings.support))
+            integrated = True
+            notes.append(
+                f"{samples} frames to fit on: test functions in time reach {round(settings.support * chosen[-1])} "
+                "frames to each side, and tell little about how a law changes in time"
+            )
+            continue
         fitted = max(min(sigma, largest), SMALLEST_SIGMA)
         if 2 * settings.support * fitted > samples:
             raise InputError(
@@ -123,8 +147,16 @@ def choose_widths(
         if abs(fitted - sigma) > 1e-9:
             notes.append(f"σ along {axis} changed from {sigma:.2f} to {fitted:.2f} samples to fit the recording")
         chosen.append(fitted)
-    widths = Widths(chosen[0], chosen[1], chosen[2], settings.support, tuple(notes))
+    widths = Widths(chosen[0], chosen[1], chosen[2], settings.support, tuple(notes), integrated)
     return widths if mask is None else _fit_mask(widths, mask, settings)
+
+
+def _few_frames(samples: int, support: float) -> float:
+    """Give the σ in frames with which a test function fits into few frames, and leaves two centres where it can."""
+    if samples < LEAST_FRAMES:
+        raise InputError(f"{samples} frames to fit on are too few: {LEAST_FRAMES} at least are needed")
+    reach = max(1, (samples - 1) // 2 - (samples >= 6))
+    return reach / support
 
 
 def _fit_mask(widths: Widths, mask: NDArray[np.bool_], settings: WeakSettings) -> Widths:
@@ -140,10 +172,10 @@ def _fit_mask(widths: Widths, mask: NDArray[np.bool_], settings: WeakSettings) -
                 f"no test function of σ = {current.x:.2f} pixels fits into the mask ({mask.sum()} pixels); reduce "
                 f"weak.support from {widths.support:g} to {0.7 * widths.support:.2g}, or use a larger mask"
             )
-        current = Widths(current.t, y, x, current.support, current.notes)
+        current = replace(current, y=y, x=x)
     if current is not widths:
         note = f"σ in space changed from {widths.x:.2f} to {current.x:.2f} pixels to fit the mask"
-        current = Widths(current.t, current.y, current.x, current.support, (*current.notes, note))
+        current = replace(current, notes=(*current.notes, note))
     return current
 
 

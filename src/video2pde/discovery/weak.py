@@ -24,8 +24,9 @@ from threadpoolctl import threadpool_limits
 from video2pde.compiled import njit
 from video2pde.discovery.jets import point_jets
 from video2pde.discovery.testfunctions import choose_widths, draw_centres, interior, kernel, Widths
+from video2pde.discovery.timekernels import time_kernels, TimeKernels
 from video2pde.errors import InputError
-from video2pde.field import Field, Grid
+from video2pde.field import Field, Grid, noise_weights
 from video2pde.parallel import count_workers
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U, U_X, U_Y
@@ -81,19 +82,28 @@ class WeakColumns:
     filtered: Array32
     inside: NDArray[np.bool_]
     origin: tuple[int, int]
-    frames: int
-    dt: float
+    times: Array
     widths: Widths
     gradient_sigma: float
     gradient_noise: float
 
+    @property
+    def frames(self) -> int:
+        return len(self.times)
+
+    @cached_property
+    def kernels(self) -> TimeKernels:
+        """The weights of the test functions on the frames around each centre."""
+        return time_kernels(self.times, self.widths)
+
     def sample(self, centres: NDArray[np.int64]) -> WeakSystem:
         """Integrate over time at the given centres (t, y, x)."""
-        # time's sign: ⟨φ, u_t⟩ = −⟨∂_t φ, u⟩
-        value = kernel(self.widths.t, self.widths.support, 0, self.dt)
-        slope = -kernel(self.widths.t, self.widths.support, 1, self.dt)
+        in_time, rows = self.kernels, self.kernels.rows(centres[:, 0])
         sums = np.empty((len(centres), len(self.filtered) + 1))
-        _integrate_time(self.filtered, centres, self.origin[0], self.origin[1], value, slope, sums)
+        # time's sign: ⟨φ, u_t⟩ = −⟨∂_t φ, u⟩
+        _integrate_time(
+            self.filtered, centres, rows, self.origin[0], self.origin[1], in_time.value, in_time.slope, sums
+        )
         ones = np.ones(len(centres))
         theta = np.stack([sums[:, slot + 1] if slot >= 0 else ones for slot in self.slots], axis=1)
         return WeakSystem(self.names, theta, sums[:, 0], centres, self.widths)
@@ -126,7 +136,7 @@ def weak_columns(
     settings = settings or WeakSettings()
     if velocity.shape != (len(field), 2):
         raise InputError(f"the drift velocity has shape {velocity.shape}, not ({len(field)}, 2)")
-    widths = choose_widths(field.values.shape, total_frames or len(field), settings, field.mask)
+    widths = choose_widths(field.values.shape, total_frames or len(field), settings, field.mask, field.uniform)
     inside = interior(field.grid.shape, widths, field.mask)
     rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
     if not len(rows) or len(field) <= 2 * widths.reach[0]:
@@ -145,7 +155,7 @@ def weak_columns(
     over_chunks(assemble, len(field), progress)
     return WeakColumns(
         tuple(term.name for term in terms), plan.slot_of, filtered, inside, (box[0].start, box[1].start),
-        len(field), field.dt, widths, sigma, noise,
+        field.times, widths, sigma, noise,
     )  # fmt: skip
 
 
@@ -272,7 +282,7 @@ def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tupl
     """Give the jets of some frames and, with ``correct``, a measure of the jets' noise.
 
     The noise of u, u_x, u_y in a frame is what the second difference in time leaves over:
-    n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal.
+    n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal (see ``noise_weights``).
     """
     count = len(field)
     cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
@@ -283,9 +293,11 @@ def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tupl
     u, u_x, u_y = point_jets(field.values[low:high], sigma, cells, dx, dy)
     inner = slice(window.start - low, window.stop - low)
 
+    weights = noise_weights(field.times)[middle - 1].astype(np.float32)[:, :, None, None]
+
     def noise(z: Array32) -> Array32:
         k = middle - low
-        return np.asarray((z[k - 1] - 2 * z[k] + z[k + 1]) / np.float32(np.sqrt(6)))
+        return np.asarray(weights[:, 0] * z[k - 1] + weights[:, 1] * z[k] + weights[:, 2] * z[k + 1])
 
     return (u[inner], u_x[inner], u_y[inner]), (noise(u), noise(u_x), noise(u_y))
 
@@ -296,10 +308,11 @@ def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, flo
     signal = noise = 0.0
     cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
     where = slice(None) if field.mask is None else field.mask
+    weights = noise_weights(field.times)
     for k in picks:
         _, u_x, u_y = point_jets(np.ascontiguousarray(field.values[k : k + 3]), 0.0, cells, dx, dy)
         for z in (u_x, u_y):
-            second = (z[0] - 2 * z[1] + z[2]) / np.sqrt(6)
+            second = np.tensordot(weights[k], z, axes=1)
             noise += float(np.mean(second[where] ** 2))
             signal += float(np.mean(z[1][where] ** 2))
     share = noise / signal if signal > 0 else 0.0
@@ -313,17 +326,19 @@ _jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 @_jit
 def _integrate_time(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    filtered, centres, y0, x0, value, slope, sums
+    filtered, centres, rows, y0, x0, value, slope, sums
 ):
-    half = len(value) // 2
+    half = value.shape[1] // 2
+    frames = filtered.shape[3]
     for m in range(len(centres)):
         t, y, x = centres[m, 0] - half, centres[m, 1] - y0, centres[m, 2] - x0
+        row, first, last = rows[m], max(0, -t), min(value.shape[1], frames - t)
         total = 0.0
-        for k in range(len(value)):
-            total += slope[k] * filtered[0, y, x, t + k]
+        for k in range(first, last):
+            total += slope[row, k] * filtered[0, y, x, t + k]
         sums[m, 0] = total
         for c in range(len(filtered)):
             total = 0.0
-            for k in range(len(value)):
-                total += value[k] * filtered[c, y, x, t + k]
+            for k in range(first, last):
+                total += value[row, k] * filtered[c, y, x, t + k]
             sums[m, c + 1] = total

@@ -35,6 +35,7 @@ import sympy
 from numpy.typing import NDArray
 
 from video2pde.discovery.testfunctions import kernel, Widths
+from video2pde.discovery.timekernels import time_kernels
 from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, is_nonlinear
 from video2pde.field import Field
 from video2pde.flow.profiles import Profiles
@@ -152,20 +153,29 @@ class TimeMoments:
 
     @cached_property
     def _basis(self) -> Array:
-        """φ(t) P_p(t) around a centre: (degree + 1, samples), ⟨P_p, P_q⟩_φ = δ_pq, P_0 = 1."""
-        phi = kernel(self.widths.t, self.widths.support, 0, self.field.dt)
-        tau = np.arange(len(phi)) - len(phi) // 2
-        powers = np.vander(tau / max(tau.max(), 1), DEGREE + 1, increasing=True)
-        orthonormal, triangle = np.linalg.qr(np.sqrt(phi)[:, None] * powers)
-        return np.asarray((np.sqrt(phi)[:, None] * orthonormal * np.sign(np.diag(triangle))).T)
+        """φ(t) P_p(t) around each slice: (slice, degree + 1, samples), ⟨P_p, P_q⟩_φ = δ_pq, P_0 = 1."""
+        kernels = time_kernels(self.field.times, self.widths)
+        phi = np.maximum(kernels.value[kernels.rows(self.slices)], 0.0)
+        phi /= phi.sum(axis=1, keepdims=True)
+        half = kernels.half
+        frames = np.clip(self.slices[:, None] + np.arange(-half, half + 1), 0, len(self.field) - 1)
+        tau = self.field.times[frames] - self.field.times[self.slices][:, None]
+        tau = tau / np.maximum(np.abs(tau).max(axis=1, keepdims=True), 1e-300)
+        degree = min(DEGREE, int((phi > 0).sum(axis=1).min()) - 1)
+        bases = []
+        for weight, at in zip(phi, tau, strict=True):
+            orthonormal, triangle = np.linalg.qr(np.sqrt(weight)[:, None] * np.vander(at, degree + 1, increasing=True))
+            bases.append((np.sqrt(weight)[:, None] * orthonormal * np.sign(np.diag(triangle))).T)
+        return np.asarray(bases)
 
     def _windows(self) -> NDArray[np.int64]:
-        half = self._basis.shape[1] // 2
+        half = self._basis.shape[2] // 2
         return np.asarray(self.slices[:, None] + np.arange(-half, half + 1)[None])
 
     def in_time(self, functions: Array) -> Array:
         """Project time functions (l, t) on the polynomials of every centre: (M, l, degree + 1)."""
-        by_slice = np.einsum("lst,pt->slp", np.atleast_2d(functions)[:, self._windows()], self._basis)
+        windows = np.clip(self._windows(), 0, len(self.field) - 1)
+        by_slice = np.einsum("lst,spt->slp", np.atleast_2d(functions)[:, windows], self._basis)
         return np.asarray(by_slice[self._slice_of])
 
     def moments(self, density: sympy.Expr = U) -> Array32:
@@ -175,10 +185,11 @@ class TimeMoments:
         return self._moments[density]
 
     def _integrate(self, density: sympy.Expr) -> Array32:
-        degrees, _ = self._basis.shape
+        _, degrees, _ = self._basis.shape
         weights = np.zeros((len(self.slices), degrees, len(self.field)), np.float32)
         for index, window in enumerate(self._windows()):
-            weights[index, :, window] = self._basis.T
+            there = (window >= 0) & (window < len(self.field))
+            weights[index, :, window[there]] = self._basis[index][:, there].T
         flat = weights.reshape(-1, len(self.field))
         shape = (len(self.slices), degrees, *self.field.grid.shape)
         if not density.free_symbols:
@@ -199,7 +210,7 @@ class TimeMoments:
 
         Steady: (M, i, j) for w_ij = A_i(y) B_j(x); with ``in_time`` (l, t): (M, l, i, j).
         """
-        degrees = 1 if in_time is None else DEGREE + 1
+        degrees = 1 if in_time is None else self._basis.shape[1]
         total: Array = sum(part.factor * (-1) ** sum(part.derivative) * self._weigh(part, degrees) for part in parts)
         if in_time is None:
             # ⟨P_0, 1⟩ is 1 and all others vanish

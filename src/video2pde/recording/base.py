@@ -31,6 +31,7 @@ class Header:
     black, gain : intensity I = (value − black) · gain; they undo the limited range of film luma.
     white : intensity of full white, where the format fixes it; None: the brightest value found counts.
     limit : largest value that a pixel can hold (0 being the smallest), for saturation; None: floating point.
+    counted : the times count frames (from names such as t0005), so that a frame rate scales them.
     tick : resolution of the recorded times, s.
     pixel_aspect : width over height of a camera pixel.
     notes : what the reader did that the user should know.
@@ -41,6 +42,7 @@ class Header:
     width: int
     frames: int | None
     timed: bool
+    counted: bool = False
     black: float = 0.0
     gain: float = 1.0
     white: float | None = None

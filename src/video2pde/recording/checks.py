@@ -224,7 +224,7 @@ def camera_stages(
     )
     mean = scale.offset + scale.slope * float(np.mean([s.mean_before for s in samples]))
     ends: tuple[float, ...] | tuple[None, None] = (None, None)
-    if not scale.logarithmic:  # with a reference picture, a pixel's extremes alone say nothing about u
+    if not scale.by_picture:  # with a reference picture, a pixel's extremes alone say nothing about u
         extremes = (min(s.inner_min for s in samples), max(s.inner_max for s in samples))
         ends = tuple(sorted(scale.offset + scale.slope * value for value in extremes))
     shape = (count, inner_height, inner_width)

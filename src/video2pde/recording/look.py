@@ -55,7 +55,7 @@ def preview(
 ) -> Preview:
     """Write one picture with first, middle and last frame and the crop box; suggest a crop if none is given."""
     chosen = settings.recording if isinstance(settings, Settings) else settings or RecordingSettings()
-    recording = open_recording(Path(path))
+    recording = open_recording(Path(path), chosen)
     header = recording.header
     layout = plan_layout(header, chosen)  # refuses a crop outside the frame before anything is read
     look = _Look(recording, chosen)
@@ -113,7 +113,7 @@ class _Look:
             for index, (recorded, picture, _) in enumerate(self._recording.frames()):
                 if progress is not None:
                     progress(index + 1, header.frames)
-                if index >= settings.start and (index - settings.start) % settings.every == 0:
+                if index >= settings.first and (index - settings.first) % settings.every == 0:
                     time = index / settings.fps if settings.fps else recorded
                     last = (time if np.isfinite(time) else float(index), picture)
                     if self.count % self._stride == 0:
@@ -126,7 +126,7 @@ class _Look:
                 raise
             self.notes.append(str(error).split(";")[0])
         if last is None:
-            raise InputError(f"no frame of {self._recording.path} is selected by start={settings.start}")
+            raise InputError(f"no frame of {self._recording.path} is selected by start={settings.first}")
         if self._kept[-1][0] != self.count - 1:
             self.count -= 1
             self._keep(*last)

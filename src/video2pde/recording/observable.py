@@ -29,11 +29,14 @@ UNSTEADY = 0.01  # relative change of the empty scene's brightness that makes it
 class LogIntensity:
     """Take log10 of the intensity, by table for integer pixels."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, dark: Picture | float | None = None) -> None:
         self._black, self._gain = header.black, header.gain
         self._limit = header.limit
+        self._dark = dark
 
     def __call__(self, picture: Picture) -> NDArray[np.float32]:
+        if self._dark is not None:
+            return self._log(np.asarray(picture, dtype=np.float64) - self._dark)
         if picture.dtype.kind == "u" and picture.dtype.itemsize <= 2:
             levels = np.arange(np.iinfo(picture.dtype).max + 1, dtype=np.float64)
             table = self._log(levels)
@@ -49,22 +52,25 @@ class LogIntensity:
 class Normalisation:
     """The line u = offset + slope · (pixel value, or log10 I where ``logarithmic``).
 
-    For absorbance the offset is a picture, log10 I0; ``offset`` is then its mean.
+    ``by_picture``: slope and offset differ from cell to cell (absorbance, a reference picture); these are their means.
     """
 
     slope: float
     offset: float
     logarithmic: bool = False
+    by_picture: bool = False
 
 
-def normalise(values: NDArray[np.float32], observable: str, header: Header, white: float) -> Normalisation:
-    """Turn reduced pixel values into u in place: I/I_max for bright, 1 − I/I_max for dark."""
-    gain = header.gain / white
-    line = (
-        Normalisation(gain, -header.black * gain)
-        if observable == "bright"
-        else Normalisation(-gain, 1 + header.black * gain)
-    )
+def normalise(
+    values: NDArray[np.float32], observable: str, header: Header, white: float, dark: float = 0.0
+) -> Normalisation:
+    """Turn reduced pixel values into u in place: I/I_max for bright, 1 − I/I_max for dark.
+
+    ``dark``: pixel value without light; it is taken off I and I_max.
+    """
+    black = max(header.black, dark)
+    gain = header.gain / (white - (black - header.black) * header.gain)
+    line = Normalisation(gain, -black * gain) if observable == "bright" else Normalisation(-gain, 1 + black * gain)
     values *= np.float32(line.slope)
     values += np.float32(line.offset)
     return line
@@ -73,7 +79,7 @@ def normalise(values: NDArray[np.float32], observable: str, header: Header, whit
 def take_absorbance(values: NDArray[np.float32], log_reference: NDArray[np.float64]) -> Normalisation:
     """Turn reduced log10 I into absorbance log10 I0 − log10 I, in place."""
     np.subtract(log_reference.astype(np.float32), values, out=values)
-    return Normalisation(-1.0, float(log_reference.mean()), logarithmic=True)
+    return Normalisation(-1.0, float(log_reference.mean()), logarithmic=True, by_picture=True)
 
 
 def percentile_picture(values: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -85,9 +91,9 @@ def percentile_picture(values: NDArray[np.float32]) -> NDArray[np.float64]:
 class ReferenceFrames:
     """Average the frames that show the empty, lit scene: I0 at camera resolution."""
 
-    def __init__(self, settings: RecordingSettings, shape: tuple[int, int]) -> None:
-        first, last = settings.reference or (0, -1)  # none: no frame is taken
-        if settings.reference is not None and (first < 0 or last < first):
+    def __init__(self, frames: tuple[int, int] | str | None, shape: tuple[int, int]) -> None:
+        first, last = frames if isinstance(frames, tuple) else (0, -1)  # none: no frame is taken
+        if isinstance(frames, tuple) and last < first:
             raise InputError(f"the reference frames {first} to {last} are none; give first and last frame in order")
         self.first, self.last = first, last
         self.count = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from video2pde.recording.base import (
     require_real,
     to_grey,
 )
+from video2pde.recording.clock import Schedule, schedule_by_camera, schedule_by_names, schedule_by_table
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm", ".webp")
 GIF_TRAILER = b"\x3b"
@@ -91,18 +92,29 @@ class Gif:
 
 
 class PictureFolder:
-    """Read the pictures of a folder in the natural order of their names."""
+    """Read the pictures of a folder: in the order of their times, or in the natural order of their names.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    ``table``: a CSV file with the times. ``apart``: pictures that are no frames (a reference, a dark picture).
+    """
+
+    def __init__(self, path: Path, table: Path | None = None, apart: Sequence[Path] = ()) -> None:
+        self.path, self.table, self.apart = path, table, tuple(apart)
 
     @cached_property
-    def files(self) -> list[Path]:
+    def schedule(self) -> Schedule:
         found = [file for file in self.path.iterdir() if file.suffix.lower() in PICTURE_SUFFIXES and file.is_file()]
-        visible = [file for file in found if not file.name.startswith(".")]
+        visible = [file for file in found if not file.name.startswith(".") and file not in self.apart]
         if not visible:
             raise InputError(f"the folder {self.path} holds no pictures ({', '.join(PICTURE_SUFFIXES)})")
-        return sorted(visible, key=lambda file: natural_key(file.name))
+        files = sorted(visible, key=lambda file: natural_key(file.name))
+        if self.table is not None:
+            return schedule_by_table(files, self.table)
+        return schedule_by_names(files) or schedule_by_camera(files) or Schedule(tuple(files), None)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The frames' files in order."""
+        return self.schedule.files
 
     @cached_property
     def header(self) -> Header:
@@ -115,14 +127,33 @@ class PictureFolder:
             height=first.shape[0],
             width=first.shape[1],
             frames=len(self.files),
-            timed=False,
+            timed=self.schedule.times is not None,
+            counted=self.schedule.counted,
             white=white,
             limit=limit,
+            tick=self.schedule.tick,
+            notes=tuple(self._describe_order()),
         )
+
+    def _describe_order(self) -> Iterator[str]:
+        """Say in which order the pictures are taken, and which are left out."""
+        plan = self.schedule
+        if plan.times is not None:
+            listed = [f"{file.name} {time:g} s" for file, time in zip(plan.files, plan.times, strict=True)]
+            yield f"times from {plan.origin}: {shorten(listed)}"
+        else:
+            yield f"order of the pictures: {shorten([file.name for file in plan.files])}"
+        if plan.left_out:
+            named = ", ".join(file.name for file in plan.left_out)
+            yield (
+                f"left out, because their names give no time: {named}; --reference and --dark say what a picture is, "
+                "--times gives the times of all"
+            )
 
     def frames(self) -> Iterator[Frame]:
         kind: np.dtype[np.generic] | None = None
-        for index, file in enumerate(self.files):
+        times = self.schedule.times or (np.nan,) * len(self.files)
+        for index, (file, time) in enumerate(zip(self.files, times, strict=True)):
             try:
                 picture = read_picture(file)
             except InputError as error:
@@ -136,7 +167,15 @@ class PictureFolder:
             if picture.dtype != kind:
                 raise InputError(f"{file} has values of type {picture.dtype}, the first picture {kind}; use one type")
             require_finite(file, index, picture)
-            yield Frame(np.nan, picture)
+            yield Frame(time, picture)
+
+
+def shorten(entries: Sequence[str], most: int = 24) -> str:
+    """List entries, the middle of a long list left out."""
+    if len(entries) <= most:
+        return ", ".join(entries)
+    ends = most // 3
+    return f"{', '.join(entries[:ends])}, … ({len(entries) - 2 * ends} more) …, {', '.join(entries[-ends:])}"
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

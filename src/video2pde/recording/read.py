@@ -25,7 +25,9 @@ from video2pde.recording.checks import (
 )
 from video2pde.recording.clipping import find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
+from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout, plan_layout
+from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
 from video2pde.recording.mask import make_mask, threshold_mask
 from video2pde.recording.observable import (
     choose_white,
@@ -41,7 +43,14 @@ from video2pde.recording.observable import (
 )
 from video2pde.recording.resize import AreaResizer, native
 from video2pde.recording.sampling import Sample, Sampler, StreamedFrame
-from video2pde.recording.source import hash_recording, open_recording, require_readable
+from video2pde.recording.source import (
+    BEFORE,
+    hash_recording,
+    names_picture,
+    open_recording,
+    OUTSIDE,
+    require_readable,
+)
 from video2pde.recording.stability import measure_contact, measure_flicker, measure_shake, RepeatCounter
 from video2pde.recording.timing import assemble, FrameStore, plan_times
 from video2pde.recording.warn import collect_warnings
@@ -91,7 +100,7 @@ def read_recording(
     require_readable(source)
     if source.is_file() and is_saved_field(source):
         return _load_saved(source, chosen)
-    recording = open_recording(source)
+    recording = open_recording(source, chosen)
     header = recording.header
     layout = plan_layout(header, chosen)
     if chosen.fps is None and not header.timed:
@@ -99,6 +108,13 @@ def read_recording(
     reading = _Reading(recording, chosen, layout)
     reading.run(progress)
     return _build(reading)
+
+
+def frame_time(header: Header, settings: RecordingSettings, index: int, recorded: float) -> float:
+    """Give the time of a frame, s: as recorded, or by the frame rate that was given."""
+    if settings.fps is None:
+        return recorded
+    return (recorded if header.counted else index) / settings.fps
 
 
 class _Reading:
@@ -111,8 +127,10 @@ class _Reading:
         self.resizer = AreaResizer((height, width), layout.grid.shape)
         self.store = FrameStore(layout.grid.shape)
         self.sampler = Sampler(self.header, layout, self.resizer, self._expected())
-        self.log = LogIntensity(self.header) if settings.observable == "absorbance" else None
-        self.reference = ReferenceFrames(settings, (height, width)) if self.log else None
+        self.log = LogIntensity(self.header, self._dark_picture()) if settings.observable == "absorbance" else None
+        self.reference = ReferenceFrames(settings.reference, (height, width))
+        self.first = 0
+        self.light: Light | None = None
         self.repeats = RepeatCounter()
         self.find_brightest = settings.white is None and self.header.white is None
         self.warnings: list[str] = []
@@ -121,23 +139,36 @@ class _Reading:
         self.between: list[bool] = []
         self.notes: list[str] = [*self.header.notes, *layout.notes]
 
+    def _dark_picture(self) -> Picture | float | None:
+        """Read what the camera shows without light: a level, or a picture at its resolution."""
+        dark = self.settings.dark
+        if not names_picture(dark):
+            return float(dark) if isinstance(dark, int | float) else None
+        return read_light_picture(self.recording.path, str(dark), self.layout, self.header)
+
+    def _reference_picture(self) -> Picture | None:
+        """Read the reference picture at the camera's resolution, or average the frames that are it; None: neither."""
+        name = self.settings.reference
+        if isinstance(name, str) and name != BEFORE:
+            return read_light_picture(self.recording.path, name, self.layout, self.header)
+        return self.reference.mean() if isinstance(name, tuple) else None
+
     def _expected(self) -> int | None:
         """Estimate how many frames will be selected."""
         if self.header.frames is None:
             return None
         end = self.header.frames if self.settings.stop is None else min(self.settings.stop, self.header.frames)
-        return max(0, -(-(end - self.settings.start) // self.settings.every))
+        return max(0, -(-(end - self.settings.first) // self.settings.every))
 
     def run(self, progress: Progress | None) -> None:
         """Read to the end, to ``stop``, or to where the file breaks, if that is allowed."""
-        start, stop, every = self.settings.start, self.settings.stop, self.settings.every
+        start, stop, every = self.settings.first, self.settings.stop, self.settings.every
         total = self.header.frames if stop is None or self.header.frames is None else min(self.header.frames, stop)
         count = 0
         last: StreamedFrame | None = None
         try:
             for index, (recorded, picture, between) in enumerate(self.recording.frames()):
-                if self.reference is not None:
-                    self.reference.offer(index, self.layout.cut(picture))
+                self.reference.offer(index, self.layout.cut(picture))
                 if index >= start and (index - start) % every == 0:
                     last = self._reduce(index, recorded, picture)
                     self.between.append(between)
@@ -158,7 +189,7 @@ class _Reading:
         self.sampler.take(len(self.store) - 1, last)
 
     def _reduce(self, index: int, recorded: float, picture: Picture) -> StreamedFrame:
-        time = recorded if self.settings.fps is None else index / self.settings.fps
+        time = frame_time(self.header, self.settings, index, recorded)
         if not np.isfinite(time):
             raise InputError(
                 f"{self.recording.path}: frame {index} carries no time; give the frame rate (--fps, recording.fps)"
@@ -175,36 +206,88 @@ class _Reading:
         self.sampler.offer(number, frame)
         return frame
 
-    def to_observable(self, values: NDArray[np.float32]) -> Normalisation:
-        """Turn the reduced frames into u, in place."""
+    def begin_after_jump(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Say where the scene jumps, and leave out what comes before a bleach where the start is to be found."""
+        jumps = find_jumps(values)
+        bleach = max(jumps, key=lambda jump: jump.size, default=None)
+        if self.settings.start != "auto":
+            self.warnings += [describe_jump(jump, self.settings) for jump in jumps]
+            return values
+        if bleach is None:
+            self.notes.append("no jump of the scene was found: all frames are used")
+            return values
+        self.notes.append(
+            f"the scene jumps (a bleach) before frame {self.settings.every * bleach.first}: the recording begins there"
+        )
+        self.first = bleach.first
+        self.warnings += [describe_jump(jump, self.settings) for jump in jumps if jump.first > bleach.first]
+        return values[bleach.first :]
+
+    def to_observable(self, values: NDArray[np.float32], before: NDArray[np.float32]) -> Normalisation:
+        """Turn the reduced frames into u, in place; ``before``: the reduced frames that a bleach cut off."""
         settings = self.settings
-        if self.reference is not None and self.log is not None:
-            if settings.reference is None:
+        picture = self._reference_picture()
+        if settings.reference == BEFORE and not len(before):
+            raise InputError(
+                "the reference is what comes before the bleach, and no bleach was found; name the frames "
+                "(--reference 0,2) or a picture"
+            )
+        if self.log is not None:
+            if picture is None and not len(before):
                 self.notes.append(f"I0 is each cell's {REFERENCE_PERCENTILE:g}th percentile of brightness in time")
                 return take_absorbance(values, percentile_picture(values))
-            return take_absorbance(values, self.resizer(self.log(self.reference.mean())))
+            level = before.mean(axis=0) if picture is None else self.resizer(self.log(picture))
+            return take_absorbance(values, np.asarray(level, float))
+        if picture is not None or settings.reference == BEFORE:
+            reduced = before.mean(axis=0, dtype=float) if picture is None else self.resizer(np.asarray(picture, float))
+            return self._divide(values, np.asarray(reduced, float))
         at_limit = float(np.mean([sample.white_share for sample in self.sampler.samples]))
+        dark = dark_offset(settings, self.header, values, self._dark_picture())
         white = choose_white(settings, self.header, values, self.brightest, at_limit)
-        line = normalise(values, settings.observable, self.header, white.value)
+        line = normalise(values, settings.observable, self.header, white.value, dark)
         self.notes += [white.note, clip_headroom(values, self.header, line)]
         self.warnings += [white.warning] if white.warning else []
         return line
+
+    def _divide(self, values: NDArray[np.float32], reference: NDArray[np.float64]) -> Normalisation:
+        """Divide by the reference, both less the dark level."""
+        dark = self.settings.dark if self.settings.dark == OUTSIDE else self._dark_picture()
+        if isinstance(dark, np.ndarray):
+            dark = np.asarray(self.resizer(np.asarray(dark, float)), float)
+        named = self.settings.reference
+        origin = (
+            f"{named}"
+            if isinstance(named, str)
+            else f"the mean of frames {self.reference.first} to {self.reference.last}"
+        )
+        if named == BEFORE:
+            origin = f"the mean of the {self.first} frames before the bleach"
+        self.light = light = calibrate_light(reference, dark, origin)
+        light.apply(values, self.settings.observable)
+        self.notes += light.notes
+        self.warnings += light.warnings
+        slope = float(np.mean(1.0 / light.span))
+        sign = 1.0 if self.settings.observable == "bright" else -1.0
+        base = -float(np.mean(light.dark / light.span))
+        return Normalisation(sign * slope, base if sign > 0 else 1.0 - base, by_picture=True)
 
 
 def _build(reading: _Reading) -> RecordingResult:
     """Assemble the field from the reduced frames, then check it."""
     settings, layout, header = reading.settings, reading.layout, reading.header
-    plan = plan_times(np.asarray(reading.recorded, dtype=np.float64), 0.0 if settings.fps else header.tick)
-    values = assemble(reading.store, plan)
+    whole = assemble(reading.store)
+    values = reading.begin_after_jump(whole)
+    recorded = np.asarray(reading.recorded[reading.first :], dtype=np.float64)
+    plan = plan_times(recorded, 0.0 if settings.fps else header.tick)
     reading.notes.append(plan.note)
-    line = reading.to_observable(values)
+    line = reading.to_observable(values, whole[: reading.first])
     if values.min() == values.max():
         raise InputError(
             f"{reading.recording.path} is constant: every value of the field is {values.flat[0]:.4g}; nothing to learn"
         )
-    samples = reading.sampler.samples
+    samples = reading.sampler.after(reading.first)
     saturation = measure_saturation(samples, layout, values, plan.times)
-    if settings.observable != "absorbance" and settings.unclip:
+    if settings.unclip and not line.by_picture:
         reading.notes += _mend_empty_end(values, saturation.cells, abs(line.slope), header.limit)
     stages = [*camera_stages(samples, len(plan.recorded), layout, header, line), field_stage("resized", values)]
     middle = len(values) // 2
@@ -212,15 +295,20 @@ def _build(reading: _Reading) -> RecordingResult:
     if settings.smooth > 0:
         smooth_frames(values, settings.smooth)
         stages.append(field_stage(f"smoothed, σ = {settings.smooth:g}", values))
-    mask = None if settings.mask is None else make_mask(settings.mask, values, layout, header)
+    mask = None if settings.mask is None else make_mask(settings.mask, values, layout, header, reading.light)
+    if mask is None and reading.light is not None and not reading.light.lit.all():
+        mask = reading.light.lit
+        reading.notes.append(
+            "the law is taken to hold where the reference has light; --mask droplet keeps off its edge"
+        )
     provenance = Provenance(
         str(reading.recording.path),
-        hash_recording(reading.recording),
+        hash_recording(reading.recording, settings),
         settings.model_dump(mode="json"),
         tuple(note for note in reading.notes if note),
         None if reading.header.limit is None else int(reading.header.limit).bit_length(),
     )
-    between = None if plan.resampled or not any(reading.between) else np.array(reading.between)
+    between = np.array(reading.between[reading.first :]) if any(reading.between) else None
     field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, between)
     checks = Checks(
         sampled=len(samples),
@@ -261,13 +349,13 @@ def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
         for name in RecordingSettings.model_fields
         if name not in SAVED_FIELD_KEYS and getattr(settings, name) != getattr(defaults, name)
     ]
-    selected = slice(settings.start, settings.stop, settings.every)
+    selected = slice(settings.first, settings.stop, settings.every)
     if len(range(*selected.indices(len(field)))) < 2:
         raise InputError(
             f"start={settings.start}, stop={settings.stop}, every={settings.every} select fewer than two of the "
             f"{len(field)} frames of {path}"
         )
-    if settings.start or settings.stop is not None or settings.every > 1:
+    if settings.first or settings.stop is not None or settings.every > 1:
         between = None if field.between is None else field.between[selected]
         field = replace(
             field, values=field.values[selected], times=field.times[selected], recorded_times=None, between=between

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,11 @@ class Sampler:
                 saturated_cells=self._resizer(clipped).astype(np.float32) if clipped.any() else None,
             )
         )
+
+    def after(self, first: int) -> list[Sample]:
+        """Give the samples of frames from ``first`` on, counted from there; the last one at least."""
+        kept = [sample for sample in self.samples if sample.index >= first] or self.samples[-1:]
+        return [replace(sample, index=sample.index - first) for sample in kept]
 
     def _saturated(self, inner: Picture) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Mark pixels at the ends of the range; a deep picture is also saturated where many share its maximum."""

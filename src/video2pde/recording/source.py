@@ -3,26 +3,89 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from video2pde.errors import InputError
 from video2pde.recording.arrays import ArrayFile
-from video2pde.recording.base import Recording
+from video2pde.recording.base import Frame, Header, Recording
+from video2pde.recording.clock import read_table
 from video2pde.recording.film import Film
 from video2pde.recording.pictures import Gif, PictureFolder
 from video2pde.recording.stacks import Stack
+from video2pde.settings import RecordingSettings
 
 FILM_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm")
 STACK_SUFFIXES = (".tif", ".tiff")
 ARRAY_SUFFIXES = (".npy", ".npz")
 HASH_BLOCK = 1 << 20
+OUTSIDE, BEFORE = "outside", "before"
+"""Words instead of a picture: the dark surroundings of what is seen; the frames before the bleach."""
 
 
-def open_recording(path: Path) -> Recording:
-    """Choose the reader for a file or folder; its frames are read only when asked for."""
+def open_recording(path: Path, settings: RecordingSettings | None = None) -> Recording:
+    """Choose the reader for a file or folder; its frames are read only when asked for.
+
+    ``settings``: a table of times, and which pictures of a folder are no frames.
+    """
     require_readable(path)
+    chosen = settings or RecordingSettings()
+    table = None if chosen.times is None else Path(chosen.times)
     if path.is_dir():
-        return PictureFolder(path)
+        return PictureFolder(path, table, [file for file in light_pictures(path, chosen) if file.parent == path])
+    recording = _open_file(path)
+    return recording if table is None else Retimed(recording, table)
+
+
+def light_pictures(path: Path, settings: RecordingSettings) -> list[Path]:
+    """Find the reference and the dark picture that the settings name: files, or names inside the folder ``path``."""
+    return [find_picture(path, str(name)) for name in (settings.reference, settings.dark) if names_picture(name)]
+
+
+def names_picture(value: object) -> bool:
+    """Tell whether a setting names a picture, rather than frames, a level or one of the words."""
+    return isinstance(value, str) and value not in (OUTSIDE, BEFORE)
+
+
+def find_picture(path: Path, name: str) -> Path:
+    """Find a picture by its path, or by its name (with or without suffix) in the folder ``path`` or beside the file."""
+    folder = path if path.is_dir() else path.parent
+    inside = [folder / name, *sorted(folder.glob(f"{name}.*"))] if "*" not in name else []
+    for file in (*inside, Path(name)):
+        if file.is_file():
+            return file
+    raise InputError(f"no such picture: {name} (neither a path nor a name in {folder})")
+
+
+class Retimed:
+    """A recording whose frames have the times of a table, one line for each frame."""
+
+    def __init__(self, recording: Recording, table: Path) -> None:
+        self._recording, self._table = recording, table
+        self.path = recording.path
+
+    @cached_property
+    def _times(self) -> list[float]:
+        return [time for _, time in read_table(self._table)]
+
+    @cached_property
+    def header(self) -> Header:
+        header = self._recording.header
+        count = len(self._times)
+        if header.frames is not None and header.frames != count:
+            raise InputError(f"{self._table} gives {count} times for the {header.frames} frames of {self.path}")
+        return replace(header, timed=True, tick=0.0, notes=(*header.notes, f"times from the table {self._table}"))
+
+    def frames(self) -> Iterator[Frame]:
+        for index, frame in enumerate(self._recording.frames()):
+            if index >= len(self._times):
+                raise InputError(f"{self._table} gives {len(self._times)} times; {self.path} has more frames")
+            yield frame._replace(time=self._times[index])
+
+
+def _open_file(path: Path) -> Recording:
     suffix = path.suffix.lower()
     if suffix in FILM_SUFFIXES:
         return Film(path)
@@ -51,14 +114,21 @@ def require_readable(path: Path) -> None:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def hash_recording(recording: Recording) -> str:
-    """Return the SHA-256 of a file, or of a folder's picture names and contents in order."""
-    if isinstance(recording, PictureFolder):
-        digest = hashlib.sha256()
-        for file in recording.files:
-            digest.update(f"{file.name}\0{_hash_file(file)}\n".encode())
-        return digest.hexdigest()
-    return _hash_file(recording.path)
+def hash_recording(recording: Recording, settings: RecordingSettings | None = None) -> str:
+    """Return the SHA-256 of a file, or of a folder's picture names and contents in order.
+
+    Where the settings name further files (times, reference, dark picture), these count too.
+    """
+    files = list(recording.files) if isinstance(recording, PictureFolder) else [recording.path]
+    more: list[Path] = []
+    if settings is not None:
+        more = light_pictures(recording.path, settings) + ([Path(settings.times)] if settings.times else [])
+    if len(files) == 1 and not more and not isinstance(recording, PictureFolder):
+        return _hash_file(recording.path)
+    digest = hashlib.sha256()
+    for file in (*files, *more):
+        digest.update(f"{file.name}\0{_hash_file(file)}\n".encode())
+    return digest.hexdigest()
 
 
 def _hash_file(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Frame times: keep what was recorded, and give later stages a uniform grid in time."""
+"""Frame times as they were recorded, and the store that frames are collected in."""
 
 from __future__ import annotations
 
@@ -6,38 +6,33 @@ import math
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
+from video2pde.field import is_uniform
 
-UNIFORM_WITHIN = 1e-3  # largest relative spread of the intervals that still counts as uniform
 CHUNK_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class TimePlan:
-    """Say how recorded frames become frames at uniform times.
-
-    ``times``: uniform, s. ``recorded``: as the container has them, s. ``resampled``: whether frames are
-    interpolated linearly in time between their recorded neighbours; otherwise they are taken as they are.
-    """
+    """Say when the frames are: ``times`` as they are used, ``recorded`` as the container has them, s."""
 
     times: NDArray[np.float64]
     recorded: NDArray[np.float64]
-    resampled: bool
     note: str = ""
 
 
 def plan_times(recorded: NDArray[np.float64], tick: float) -> TimePlan:
-    """Find uniform times for frames recorded at ``recorded`` (s), known to within ``tick`` (s).
+    """Take the times of frames recorded at ``recorded`` (s), known to within ``tick`` (s).
 
-    Times within one tick of a straight line are a constant rate, written with rounding: the line is used.
+    Times within one tick of a straight line are a constant rate, written with rounding: the line is used. Others
+    are kept as they are: every frame is what the camera saw at its time, and nothing is put between frames.
     """
     if len(recorded) < 2:
-        return TimePlan(recorded, recorded, resampled=False)
+        return TimePlan(recorded, recorded)
     steps = np.diff(recorded)
     if steps.min() <= 0:
         at = int(np.argmin(steps)) + 1
@@ -48,21 +43,14 @@ def plan_times(recorded: NDArray[np.float64], tick: float) -> TimePlan:
     index = np.arange(len(recorded), dtype=np.float64)
     slope, offset = np.polyfit(index, recorded, 1)
     line = offset + slope * index
-    if np.ptp(steps) <= UNIFORM_WITHIN * steps.mean():
+    if is_uniform(recorded):
         even = np.linspace(recorded[0], recorded[-1], len(recorded))
-        return TimePlan(even, recorded, resampled=False)
+        return TimePlan(even, recorded)
     if np.abs(recorded - line).max() <= tick:
         note = f"constant frame rate of {1 / slope:.6g}/s, its times rounded by the container to {tick:.3g} s"
-        return TimePlan(line, recorded, resampled=False, note=note)
-    interval = float(np.median(steps))
-    count = int(np.floor((recorded[-1] - recorded[0]) / interval * (1 + 1e-9))) + 1
-    times = recorded[0] + interval * np.arange(count)
-    times[-1] = min(times[-1], recorded[-1])
-    note = (
-        f"variable frame rate: intervals from {steps.min():.4g} to {steps.max():.4g} s, resampled linearly in time "
-        f"from {len(recorded)} frames to {count} at the median interval of {interval:.6g} s"
-    )
-    return TimePlan(times, recorded, resampled=True, note=note)
+        return TimePlan(line, recorded, note=note)
+    note = f"uneven times: intervals from {steps.min():.4g} to {steps.max():.4g} s, kept as they are"
+    return TimePlan(recorded, recorded, note=note)
 
 
 class FrameStore:
@@ -105,23 +93,9 @@ class FrameStore:
             left -= self._per_block
 
 
-def assemble(store: FrameStore, plan: TimePlan) -> NDArray[np.float32]:
-    """Build the array (t, y, x) of frames at the plan's uniform times."""
-    values = np.empty((len(plan.times), *store.shape), dtype=np.float32)
-    frames = store.drain()
-    if not plan.resampled:
-        for k, frame in enumerate(frames):
-            values[k] = frame
-        return values
-    before, after = next(frames), next(frames)
-    right = 1
-    for k, time in enumerate(plan.times):
-        while time > plan.recorded[right] and right < len(plan.recorded) - 1:
-            before, after, right = after, next(frames), right + 1
-        share = _share(time, plan.recorded[right - 1], plan.recorded[right])
-        values[k] = (1 - share) * before + share * after
+def assemble(store: FrameStore) -> NDArray[np.float32]:
+    """Build the array (t, y, x) of all frames; the store is empty afterwards."""
+    values = np.empty((len(store), *store.shape), dtype=np.float32)
+    for k, frame in enumerate(store.drain()):
+        values[k] = frame
     return values
-
-
-def _share(time: Any, left: Any, right: Any) -> np.float32:
-    return np.float32(np.clip((time - left) / (right - left), 0.0, 1.0))

@@ -23,7 +23,7 @@ from video2pde.runs.archive import load_artefact, read_meta
 from video2pde.runs.folder import STANDING
 from video2pde.selection import Selection
 from video2pde.settings import load_settings, Settings
-from video2pde.stages import Discovery, Evaluation
+from video2pde.stages import choose_windows, Discovery, Evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,7 @@ class Artefacts:
 
     @cached_property
     def windows(self) -> Windows | None:
-        split = self.settings.split
-        return None if self.field is None else Windows.split(len(self.field), split.train, split.validation)
+        return None if self.field is None else choose_windows(self.field, self.settings)
 
     @property
     def unit(self) -> str:

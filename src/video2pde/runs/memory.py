@@ -83,8 +83,8 @@ def check_recording(film: Path, settings: Settings) -> None:
             declared, *grid = np.lib.format.read_array_header_1_0(member)[0]
         shape, picture = (grid[0], grid[1]), (0, 0)
     else:
-        header = open_recording(film).header
+        header = open_recording(film, chosen).header
         declared, picture = header.frames or 0, (header.height, header.width)
         shape = plan_layout(header, chosen).grid.shape
     stop = declared if chosen.stop is None else min(chosen.stop, declared)
-    check_memory(len(range(chosen.start, stop, chosen.every)), shape, settings, picture)
+    check_memory(len(range(chosen.first, stop, chosen.every)), shape, settings, picture)

@@ -51,6 +51,10 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
 """Intrinsic terms of the candidate libraries; the drift belongs to all. R and P are not the paper's."""
 
 
+NAMED = "named law"
+"""What a law of listed terms is called where no library has the same terms."""
+
+
 def get_term(name: str, own: Mapping[str, Term] | None = None) -> Term:
     """Look a term up by name, in the catalogue and in the user's own terms."""
     known = {**CATALOGUE, **(own or {})}
@@ -72,9 +76,18 @@ def own_terms(settings: Settings) -> dict[str, Term]:
 
 
 def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
-    """Give every library, the user's included, as its intrinsic terms (without the drift)."""
+    """Give every library, the user's included, as its intrinsic terms (without the drift).
+
+    Where a law is named in the settings it is the only one: the library of that name, or the terms that are listed,
+    under the name of a library that has the same terms if there is one.
+    """
     own = own_terms(settings)
-    named = {**LIBRARIES, **settings.libraries}
+    named: dict[str, tuple[str, ...]] = {**LIBRARIES, **settings.libraries}
+    law = settings.regression.law
+    if law is not None:
+        terms = named.get(law) or tuple(part.strip() for part in law.split(",") if part.strip())
+        known = [name for name, listed in named.items() if set(listed) == set(terms)]
+        named = {law if law in named else known[0] if known else NAMED: terms}
     for name, terms in named.items():
         drifting = [term for term in terms if get_term(term, own).is_drift]
         if drifting or not terms or len(set(terms)) != len(terms):

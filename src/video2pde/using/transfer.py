@@ -20,6 +20,7 @@ from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
 from video2pde.rollout.validate import DIFFUSION, DRIFT, PERSISTENCE
 from video2pde.settings import Settings
+from video2pde.stages import choose_windows
 from video2pde.terms import Term
 from video2pde.using.equation import write_equation
 from video2pde.using.modelfile import SavedModel
@@ -112,7 +113,7 @@ def apply_model(
     """
     chosen = settings or Settings()
     notes = _compare_units(model, field, own)
-    windows = Windows.split(len(field), chosen.split.train, chosen.split.validation)
+    windows = choose_windows(field, chosen)
     drift = estimate_drift(field, chosen.drift)
     diffusion = fit_diffusion(field.frames(windows.train), drift.velocity[windows.train], chosen.rollout)
     entries: dict[str, tuple[Model, Array]] = {
