@@ -149,5 +149,7 @@ def test_no_room_says_which_width_to_reduce_and_to_what() -> None:
         choose_widths((180, 100, 100), 300, fixed)
     with pytest.raises(InputError, match=r"reduce weak\.sigma_time from 0\.2 to"):
         choose_widths((18, 100, 100), 30, WeakSettings(shrink=False, sigma_time=0.2))
-    with pytest.raises(InputError, match=r"8 samples along t are too few"):
-        choose_widths((8, 100, 100), 14, WeakSettings())
+    with pytest.raises(InputError, match=r"8 samples along y are too few"):
+        choose_widths((80, 8, 100), 140, WeakSettings())
+    with pytest.raises(InputError, match=r"2 frames to fit on are too few"):
+        choose_widths((2, 100, 100), 4, WeakSettings())
