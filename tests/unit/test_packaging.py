@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 IMPORT_NAMES = {"pillow": "PIL", "tomli-w": "tomli_w"}
 LOADED_BY_OTHERS = {"imagecodecs"}  # by tifffile, for compressed pages
-COMES_WITH = {"markupsafe", "xarray"}  # with jinja2, and with the extra netcdf
+COMES_WITH = {"markupsafe", "czifile", "liffile", "nd2", "roifile", "xarray"}  # with jinja2, and with the extra netcdf
 
 
 def bounds(lines: list[str]) -> dict[str, str]:
