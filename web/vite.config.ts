@@ -5,11 +5,12 @@ import { defineConfig } from "vite";
 
 const root = import.meta.dirname;
 
-/** Hash the sources, so that a bundle that is older than they are can be told without a build. */
-function hashSources(): string {
+/** Hash a bundle's sources, so that one that is older than they are can be told without a build. */
+function hashSources(studio: boolean): string {
   const files = (readdirSync(join(root, "src"), { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1).replaceAll("\\", "/"))
+    .filter((file) => studio || !file.startsWith("src/studio/"))
     .concat("package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
     .sort();
   const hash = createHash("sha256");
@@ -19,24 +20,29 @@ function hashSources(): string {
   return hash.digest("hex");
 }
 
-export default defineConfig({
-  root,
-  publicDir: false,
-  build: {
-    outDir: "../src/video2pde/report/static",
-    emptyOutDir: false,
-    target: "es2022",
-    cssTarget: "chrome111",
-    minify: true,
-    cssMinify: true,
-    reportCompressedSize: false,
-    lib: {
-      entry: "src/main.ts",
-      name: "video2pdeReport",
-      formats: ["iife"],
-      fileName: () => "report.js",
-      cssFileName: "report",
+/** Two bundles: the report's, and with `--mode studio` the studio's. */
+export default defineConfig(({ mode }) => {
+  const studio = mode === "studio";
+  const name = studio ? "studio" : "report";
+  return {
+    root,
+    publicDir: false,
+    build: {
+      outDir: `../src/video2pde/${name}/static`,
+      emptyOutDir: false,
+      target: "es2022",
+      cssTarget: "chrome111",
+      minify: true,
+      cssMinify: true,
+      reportCompressedSize: false,
+      lib: {
+        entry: studio ? "src/studio/main.ts" : "src/main.ts",
+        name: `video2pde${studio ? "Studio" : "Report"}`,
+        formats: ["iife"],
+        fileName: () => `${name}.js`,
+        cssFileName: name,
+      },
+      rolldownOptions: { output: { postFooter: `/* sources ${hashSources(studio)} */` } },
     },
-    rolldownOptions: { output: { postFooter: `/* sources ${hashSources()} */` } },
-  },
+  };
 });

@@ -16,9 +16,9 @@ import video2pde
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-IMPORT_NAMES = {"pillow": "PIL", "tomli-w": "tomli_w"}
+IMPORT_NAMES = {"pillow": "PIL", "sse-starlette": "sse_starlette", "tomli-w": "tomli_w"}
 LOADED_BY_OTHERS = {"imagecodecs"}  # by tifffile, for compressed pages
-COMES_WITH = {"markupsafe", "czifile", "liffile", "nd2", "roifile", "xarray"}  # with jinja2, and with the extra netcdf
+COMES_WITH = {"anyio", "czifile", "liffile", "markupsafe", "nd2", "roifile", "xarray"}  # with others, and extras
 
 
 def bounds(lines: list[str]) -> dict[str, str]:

@@ -13,13 +13,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
 STATIC = ROOT / "src" / "video2pde" / "report" / "static"
+STUDIO = ROOT / "src" / "video2pde" / "studio" / "static"
 BUILT = ("report.js", "report.css")
+BUNDLES = {"report": STATIC, "studio": STUDIO}
 OFFLINE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "ENOTCACHED")
 
 
-def hash_sources() -> str:
-    """Hash the sources as ``vite.config.ts`` does: every file's path and bytes, each closed by a zero."""
+def hash_sources(bundle: str) -> str:
+    """Hash a bundle's sources as ``vite.config.ts`` does: every file's path and bytes, each closed by a zero."""
     names = [path.relative_to(WEB).as_posix() for path in (WEB / "src").rglob("*") if path.is_file()]
+    names = [name for name in names if bundle == "studio" or not name.startswith("src/studio/")]
     names += ["package.json", "package-lock.json", "tsconfig.json", "vite.config.ts"]
     digest = hashlib.sha256()
     for name in sorted(names):
@@ -45,16 +48,20 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_bundle_names_its_sources() -> None:
-    (named,) = re.findall(r"/\* sources ([0-9a-f]{64}) \*/", (STATIC / "report.js").read_text())
-    assert named == hash_sources(), "web/ changed after the last build: run `npm ci && npm run build` in web/"
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_the_bundle_names_its_sources(bundle: str) -> None:
+    script = (BUNDLES[bundle] / f"{bundle}.js").read_text()
+    (named,) = re.findall(r"/\* sources ([0-9a-f]{64}) \*/", script)
+    assert named == hash_sources(bundle), "web/ changed after the last build: run `npm ci && npm run build` in web/"
 
 
-def test_a_rebuild_gives_the_same_bytes(workshop: Path, tmp_path: Path) -> None:
-    built = run("npm", "run", "build", "--", "--outDir", str(tmp_path), folder=workshop)
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_a_rebuild_gives_the_same_bytes(bundle: str, workshop: Path, tmp_path: Path) -> None:
+    built = run("npm", "run", f"build:{bundle}", "--", "--outDir", str(tmp_path), folder=workshop)
     assert built.returncode == 0, built.stdout + built.stderr
-    for name in BUILT:
-        assert (tmp_path / name).read_bytes() == (STATIC / name).read_bytes(), f"{name} is not what web/ builds"
+    for name in (f"{bundle}.js", f"{bundle}.css"):
+        committed = (BUNDLES[bundle] / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == committed, f"{name} is not what web/ builds"
 
 
 def test_types_and_functions_hold(workshop: Path) -> None:

@@ -4,6 +4,7 @@ import { chart } from "./chart/xy.ts";
 import { h } from "./dom.ts";
 import { formula } from "./math.ts";
 import type { Equation, Item, Note, Tiles } from "./model.ts";
+import { play } from "./play/play.ts";
 import { player, type Load } from "./player/player.ts";
 import { table } from "./table.ts";
 import { figure, inline } from "./text.ts";
@@ -23,6 +24,7 @@ export function renderItem(item: Item, load: Load): HTMLElement {
     case "pairs": return pairs(item);
     case "image": return figure("picture", item.caption, h("img", { src: item.source, alt: item.alt }));
     case "player": return player(item, load);
+    case "play": return play(item, load);
     case "tiles": return tiles(item, load);
     case "details": {
       const body = item.items.map((inner) => renderItem(inner, load));

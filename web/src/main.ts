@@ -1,4 +1,5 @@
 import "./style.css";
+import "./play/play.css";
 import type { Page } from "./model.ts";
 import { mountPage } from "./page.ts";
 
@@ -7,6 +8,9 @@ function textOf(id: string): string {
   if (element === null) throw new Error(`the page has no #${id}`);
   return element.textContent ?? "";
 }
+
+// for scripts: the same loop that the page runs, over any law of `video2pdeLaws`
+export { Rollout } from "./play/rollout.ts";
 
 const root = document.getElementById("report");
 if (root) {

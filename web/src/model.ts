@@ -134,10 +134,29 @@ export interface Player {
   mask: string | null;
   caption: Text;
 }
+export interface Dial { symbol: MathText; meaning: string; value: number; low: Value; high: Value; unit: string }
+export interface Play {
+  kind: "play";
+  law: string;
+  dials: Dial[];
+  film: Film;
+  times: number[];
+  width: number;
+  height: number;
+  unit: string;
+  drift_times: number[];
+  drift: [number, number][];
+  periodic: boolean;
+  clip: [number, number] | null;
+  safety: number;
+  max_substeps: number;
+  outside: string | null;
+  caption: Text;
+}
 export interface Tiles { kind: "tiles"; items: Item[]; columns: number }
 export interface Details { kind: "details"; title: string; items: Item[]; open: boolean }
 export type Item =
-  | Paragraph | Note | Equation | Table | Chart | Heatmap | Pairs | Picture | Player | Tiles | Details;
+  | Paragraph | Note | Equation | Table | Chart | Heatmap | Pairs | Picture | Player | Play | Tiles | Details;
 
 export interface Section { id: string; title: string; sentence: Text; items: Item[]; collapsed: boolean }
 export interface Coefficient {

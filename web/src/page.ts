@@ -6,8 +6,8 @@ import type { Load } from "./player/player.ts";
 import { inline, says } from "./text.ts";
 import { themeButton } from "./theme.ts";
 
-/** Build the whole report inside `root`. */
-export function mountPage(root: HTMLElement, model: Page, load: Load): void {
+/** Build the whole report inside `root`; embedded in another page it leaves colours and the page's frame to that. */
+export function mountPage(root: HTMLElement, model: Page, load: Load, { embedded = false } = {}): void {
   openForPrint(); // before any chart listens to the same event, so that folds open first
   const sections = model.sections.map((section) => renderSection(section, load));
   const links = model.sections.map(({ id, title }) => h("li", {}, h("a", { href: `#${id}` }, title)));
@@ -15,11 +15,13 @@ export function mountPage(root: HTMLElement, model: Page, load: Load): void {
   const list = h("details", { class: "contents-box", open: true }, h("summary", {}, "Contents"), h("ol", {}, top, ...links));
   const contents = h("nav", { class: "contents", "aria-label": "Contents" }, list);
   const title = h("div", {}, h("h1", {}, model.title), model.subtitle !== "" && h("p", { class: "subtitle" }, model.subtitle));
-  const header = h("header", { class: "masthead" }, title, themeButton());
+  const header = h(embedded ? "div" : "header", { class: "masthead" }, title, embedded ? null : themeButton());
   const first = h("section", { id: "top", class: "top" }, ...head(model.head, load));
   const footer = h("footer", {}, ...inline(model.footer));
-  const main = h("main", { id: "main" }, first, ...sections, says(model.footer) && footer);
-  root.replaceChildren(h("a", { class: "skip", href: "#main" }, "Skip to the report"), header, h("div", { class: "layout" }, contents, main));
+  const inside = [first, ...sections, says(model.footer) && footer];
+  const main = embedded ? h("div", { class: "report-main" }, ...inside) : h("main", { id: "main" }, ...inside);
+  const skip = embedded ? [] : [h("a", { class: "skip", href: "#main" }, "Skip to the report")];
+  root.replaceChildren(...skip, header, h("div", { class: "layout" }, contents, main));
   foldContents(list);
   followScroll([first, ...sections], contents);
   openTargets();

@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError
 from video2pde import __version__
 from video2pde.cli import recording, using
 from video2pde.cli import run as run_commands
+from video2pde.cli import studio as studio_command
 from video2pde.errors import InputError, Video2pdeError
 
 OVERVIEW = """Turn a recording of something that spreads into the equation that it follows.
@@ -43,6 +44,7 @@ app.command(using.simulate)
 app.command(using.export)
 app.command(using.analyse)
 app.command(using.apply)
+app.command(studio_command.studio)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -44,6 +44,7 @@ __all__ = [
     "Column",
     "Comparison",
     "Details",
+    "Dial",
     "Ellipse",
     "Equation",
     "Film",
@@ -62,6 +63,7 @@ __all__ = [
     "Page",
     "Pairs",
     "Paragraph",
+    "Play",
     "Player",
     "Quantity",
     "Section",
@@ -218,6 +220,51 @@ class Player:
 
 
 @dataclass(frozen=True)
+class Dial:
+    """Let the reader turn one coefficient: its estimate, and the interval that is marked on the scale."""
+
+    symbol: Math
+    meaning: str
+    value: float
+    low: float | None
+    high: float | None
+    unit: str
+
+
+@dataclass(frozen=True, eq=False)
+class Play:
+    """Run the law live beside the film (``play.make_play`` builds one).
+
+    Parameters
+    ----------
+    law, source : the law's key, and the JavaScript that defines it under that key.
+    dials : the coefficients, in the order of the law's terms.
+    film : the observed field; ``times``: its frames' times, seconds.
+    width, height : size of the picture, in ``unit``.
+    drift_times, drift : seconds, shape (n,), and length per second, shape (n, 2).
+    clip : limits that values are held within; None: none.
+    outside : bool, shape (y, x): True where the simulation follows the film; None: nowhere.
+    """
+
+    law: str
+    source: str
+    dials: tuple[Dial, ...]
+    film: Film
+    times: Numbers
+    width: float
+    height: float
+    unit: str
+    drift_times: Numbers
+    drift: NDArray[np.float64]
+    periodic: bool
+    clip: tuple[float, float] | None
+    safety: float
+    max_substeps: int
+    outside: NDArray[np.bool_] | None = None
+    caption: Text = ""
+
+
+@dataclass(frozen=True)
 class Tiles:
     """Set items side by side where the page is wide enough."""
 
@@ -234,7 +281,9 @@ class Details:
     open: bool = False
 
 
-Item: TypeAlias = Paragraph | Note | Equation | Table | Chart | Heatmap | Pairs | Image | Player | Tiles | Details
+Item: TypeAlias = (
+    Paragraph | Note | Equation | Table | Chart | Heatmap | Pairs | Image | Player | Play | Tiles | Details
+)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from video2pde.report.document import (
     Image,
     Math,
     Page,
+    Play,
     Player,
     Quantity,
     Strong,
@@ -59,21 +60,29 @@ def write_page(page: Page, path: str | Path) -> Path:
 
 def render_page(page: Page) -> str:
     """Return the page as one HTML text."""
-    films: list[str] = []
-    document = json.dumps(_plain(page, films), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    script, style = _static("report.js"), _static("report.css")
-    for name, text in (("script", script), ("style", style)):
+    packed, films = pack(page)
+    document = json.dumps(packed, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    style = _static("report.css")
+    # the laws come first: the page's own script finds them when it is run
+    laws = {item.law: item.source for section in page.sections for item in section.items if isinstance(item, Play)}
+    scripts = [*laws.values(), _static("report.js")]
+    for name, text in (*(("script", text) for text in scripts), ("style", style)):
         if f"</{name}" in text or "<!--" in text:
             raise ValueError(f"the built {name} cannot be inlined: it contains '</{name}' or '<!--'")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(
         page=page,
         document=Markup(document.translate(_NOT_IN_SCRIPT)),
         films=[Markup(film) for film in films],
-        script=Markup(script),
+        scripts=[Markup(text) for text in scripts],
         style=Markup(style),
-        script_hash=digest,
+        script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts],
     )
+
+
+def pack(value: Any) -> tuple[Any, list[str]]:
+    """Turn a page, or a part of one, into what JSON can hold, and its films into base64 texts that it numbers."""
+    films: list[str] = []
+    return _plain(value, films), films
 
 
 @cache
@@ -117,10 +126,14 @@ def _plain(value: Any, films: list[str]) -> Any:
                 "caption": _plain(value.caption, films)
             }
         case Film():
-            films.append(base64.b64encode(value.payload).decode())
-            return _fields(dataclasses.replace(value, payload=b""), films) | {"payload": len(films) - 1}
+            packed = base64.b64encode(value.payload).decode()
+            if packed not in films:  # the same film may be shown twice
+                films.append(packed)
+            return _fields(dataclasses.replace(value, payload=b""), films) | {"payload": films.index(packed)}
         case Player():
             return _fields(value, films) | {"mask": None if value.mask is None else _mask(value.mask)}
+        case Play():
+            return _fields(value, films) | {"outside": None if value.outside is None else _mask(value.outside)}
         case bytes():
             return None
     if dataclasses.is_dataclass(value):
@@ -136,7 +149,15 @@ def _fields(value: Any, films: list[str]) -> dict[str, Any]:
     return plain
 
 
-_OWN_FORM = {("estimate", Coefficient), ("estimate", Quantity), ("rows", Table), ("mask", Player), ("payload", Film)}
+_OWN_FORM = {
+    ("estimate", Coefficient),
+    ("estimate", Quantity),
+    ("rows", Table),
+    ("mask", Player),
+    ("payload", Film),
+    ("outside", Play),
+    ("source", Play),
+}
 
 
 def _number(value: Any) -> float | int | None:

@@ -38,7 +38,8 @@ def publish(folder: Path, artefacts: Artefacts, latex: bool = False, figures: bo
         (folder / "model.json").unlink(missing_ok=True)
     write_tables(collect_sheets(artefacts), folder / "tables", latex)
     pictures = write_figures(artefacts, folder / "figures") if figures else {}
-    return write_page(compose_page(Story(artefacts, pictures, _analyse(artefacts, model))), folder / "report.html")
+    story = Story(artefacts, pictures, _analyse(artefacts, model), model)
+    return write_page(compose_page(story), folder / "report.html")
 
 
 def render_folder(path: str | os.PathLike[str], latex: bool = False, figures: bool = True) -> Path:

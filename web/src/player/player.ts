@@ -9,7 +9,7 @@ import { Panel } from "./panel.ts";
 const FRAMES_PER_SECOND = 15;
 
 /** Hands over the base64 text of a film's payload. */
-export type Load = (payload: number) => string;
+export type Load = (payload: number) => string | Promise<string>;
 
 const NAMES = { observed: "Observed", predicted: "Predicted", difference: "Difference" } as const;
 type Key = keyof typeof NAMES;
@@ -147,7 +147,7 @@ export function player(model: Player, load: Load): HTMLElement {
     controls.show(frame, false);
     for (const key of keys) {
       const film = model[key] as Film;
-      const levels = await decompress(fromBase64(load(film.payload)), film.frames.length * nx * ny);
+      const levels = await decompress(fromBase64(await load(film.payload)), film.frames.length * nx * ny);
       panels.get(key)?.setLevels(undelta(levels, nx * ny));
     }
     recolour(colours);

@@ -6,6 +6,7 @@ from video2pde import __version__
 from video2pde.report.content.choice import tell_analysis, tell_selection
 from video2pde.report.content.fitting import tell_calibration, tell_front, tell_refinement
 from video2pde.report.content.head import compose_head, film_name
+from video2pde.report.content.play import tell_play
 from video2pde.report.content.prediction import tell_test, tell_validation
 from video2pde.report.content.provenance import tell_provenance, tell_settings, tell_timings, tell_warnings
 from video2pde.report.content.recording import tell_drift, tell_preprocessing, tell_smoothing
@@ -26,11 +27,12 @@ SECTIONS = (
 def compose_page(story: Story) -> Page:
     """Compose the page of a run, finished or not: what is there is shown."""
     field = story.run.field
-    told = (tell(story) for tell in SECTIONS)
+    head = compose_head(story)
+    told = (tell_play(story, head.player), *(tell(story) for tell in SECTIONS))
     subtitle = "" if field is None else f"{field.provenance.path}, SHA-256 {field.provenance.sha256[:12] or 'unknown'}"
     return Page(
         f"Report on {film_name(story)}",
-        compose_head(story),
+        head,
         tuple(section for section in told if section is not None),
         subtitle=subtitle,
         footer=("Made by ", Code(f"video2pde {__version__}"), ". This page asks the network for nothing."),

@@ -24,6 +24,7 @@ from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.catalogue import own_terms
 from video2pde.terms.words import coefficient_units, describe
 from video2pde.using.analysis import Analysis
+from video2pde.using.modelfile import SavedModel
 
 _TERMS: Mapping[str, Colour] = {
     "constant": "grey", "u": "orange", "u_squared": "olive", "grad_squared": "red", "u_grad_squared": "purple",
@@ -49,11 +50,12 @@ _DRIFT = {"drift_x": "−v_x u_x", "drift_y": "−v_y u_y", "drift": "−v·∇u
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """What the sections tell from: the run, finished pictures (PNG by name), and the law's analysis."""
+    """What the sections tell from: the run, finished pictures (PNG by name), the law's analysis, and the law itself."""
 
     run: Artefacts
     pictures: Mapping[str, bytes] = field(default_factory=dict)
     analysis: Analysis | None = None
+    model: SavedModel | None = None
 
     @property
     def unit(self) -> str:

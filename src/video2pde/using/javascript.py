@@ -1,0 +1,223 @@
+"""The law as JavaScript: the same scheme as the compiled rollouts, generated from the definitions of the terms.
+
+The script sets ``video2pdeLaws`` to a table of laws; each has ``stage`` (one fused Runge–Kutta stage over the
+picture) and ``bound`` (the stability estimate), as the kernels of ``rollout.kernels`` have. The loop around them is
+the page's (``web/src/play/rollout.ts``), the counterpart of ``rollout.driver``. Nothing of a user's text reaches the
+script: densities have been parsed against a whitelist and are printed anew, symbol by symbol.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sympy
+from sympy.printing.codeprinter import CodePrinter
+from sympy.printing.jscode import JavascriptCodePrinter
+
+from video2pde.errors import StageError
+from video2pde.rollout.kernels import stability_limit, symbol_peak
+from video2pde.terms import Part, Term
+from video2pde.terms.parse import FUNCTIONS, U
+from video2pde.terms.stencil import stencil
+from video2pde.terms.term import jet_symbol, Order
+
+ACCURACY = 4
+Offset = tuple[int, int]
+
+
+class _Printer(JavascriptCodePrinter):  # type: ignore[misc]
+    """Print expressions with whole powers as products, as the compiled kernels have them."""
+
+    def _print_Pow(self, expr: Any, **_: Any) -> str:
+        base, exponent = f"({self._print(expr.base)})", expr.exp
+        if exponent.is_Integer or (exponent.is_Rational and exponent.q == 2):
+            factor = base if exponent.is_Integer else f"Math.sqrt{base}"
+            product = "*".join([factor] * abs(int(exponent if exponent.is_Integer else exponent.p)))
+            return f"({product})" if exponent > 0 else f"(1/({product}))"
+        return f"Math.exp({self._print(exponent)}*Math.log{base})"
+
+    def _print_Rational(self, expr: Any) -> str:
+        return f"({int(expr.p)}/{int(expr.q)})"
+
+
+def _print(expression: sympy.Expr) -> str:
+    """Turn an expression into source, after checking that only whitelisted names and functions occur."""
+    functions = {type(f) for f in expression.atoms(sympy.Function)}
+    strange = functions - {function for function in FUNCTIONS.values() if isinstance(function, type)}
+    names = {str(s) for s in expression.free_symbols}
+    if strange or not all(name.isidentifier() and name.isascii() for name in names):
+        raise StageError(f"the expression {expression} holds something that no density may hold")
+    printer: CodePrinter = _Printer()
+    return str(printer.doprint(expression))
+
+
+class _Pass:
+    """Collect the lines of one pass over the picture: neighbours, differences, values."""
+
+    def __init__(self) -> None:
+        self.neighbours: dict[Offset, str] = {}
+        self.lines: list[str] = []
+        self._differences: dict[tuple[Order, sympy.Expr], str] = {}
+
+    @property
+    def radius(self) -> int:
+        return max((max(abs(j), abs(i)) for j, i in self.neighbours), default=0)
+
+    def neighbour(self, offset: Offset) -> str:
+        """Name the value of u at an offset (row, column); it is read once for each pixel."""
+        name = "n" + "".join(f"{'m' if k < 0 else 'p'}{abs(k)}" for k in offset)
+        self.neighbours[offset] = name
+        return name
+
+    def difference(self, order: Order, density: sympy.Expr = U) -> str:
+        """Name D^order f(u), and write the lines that compute it."""
+        key = (order, density)
+        if key not in self._differences:
+            name = f"d{len(self._differences)}"
+            self._differences[key] = name
+            self.lines.append(f"const {name} = {self._weigh(order, density, name)};")
+        return self._differences[key]
+
+    def _weigh(self, order: Order, density: sympy.Expr, name: str) -> str:
+        groups: dict[float, list[str]] = {}
+        for offset, weight in stencil(order, 1.0, 1.0, ACCURACY).items():
+            value = self._density_at(offset, density, name)
+            shared = next((known for known in groups if math.isclose(known, abs(weight), rel_tol=1e-12)), abs(weight))
+            groups.setdefault(shared, []).append(f"{'-' if weight < 0 else '+'} {value}")
+        total = " + ".join(f"{weight!r}*({' '.join(values)})" for weight, values in groups.items())
+        return f"({total}){_spacing(order)}"
+
+    def _density_at(self, offset: Offset, density: sympy.Expr, name: str) -> str:
+        value = self.neighbour(offset)
+        if density == U:
+            return value
+        self.lines.append(f"const f{name}{value} = {_print(density.xreplace({U: sympy.Symbol(value, real=True)}))};")
+        return f"f{name}{value}"
+
+    def jets(self, expression: sympy.Expr, jets: Iterable[Order]) -> sympy.Expr:
+        """Replace the derivatives of u in an expression by their differences on the grid."""
+        return expression.xreplace({jet_symbol(order): sympy.Symbol(self.difference(order)) for order in jets})
+
+    def reads(self) -> list[str]:
+        """Write the lines that read the neighbours of a pixel."""
+        return [f"const {name} = w[p + ({j})*s + ({i})];" for (j, i), name in self.neighbours.items()]
+
+
+def _spacing(order: Order) -> str:
+    return "".join(["*gx"] * order[0] + ["*gy"] * order[1])
+
+
+def _linear(part: Part) -> float | None:
+    """Give k where the part is k·D^α u, which joins the one linear stencil of the pass."""
+    slope = sympy.diff(part.density, U)
+    linear = not part.uses_gradient and slope.is_number and (part.derivative != (0, 0) or part.density == slope * U)
+    return float(slope) if linear else None
+
+
+def _discretise(part: Part, over: _Pass) -> sympy.Expr:
+    if part.uses_gradient or part.derivative == (0, 0):
+        return over.jets(part.strong, Term("", (part,)).jets)
+    return sympy.Symbol(over.difference(part.derivative, part.density))
+
+
+def _linear_weights(terms: tuple[Term, ...]) -> dict[Offset, list[str]]:
+    """Give each neighbour's weight in the identity, the drift and every term k·D^α u together."""
+    weights: dict[Offset, list[str]] = {(0, 0): ["rest"]}
+    scaled = [("-vx", (1, 0), 1.0), ("-vy", (0, 1), 1.0)]
+    for n, term in enumerate(terms):
+        scaled += [(f"c[{n}]", part.derivative, k) for part in term.parts if (k := _linear(part)) is not None]
+    for name, order, factor in scaled:
+        for offset, weight in stencil(order, 1.0, 1.0, ACCURACY).items():
+            weights.setdefault(offset, []).append(f"{name}*step*({factor * weight!r}){_spacing(order)}")
+    return weights
+
+
+def _loop(over: _Pass, radius: int, body: list[str]) -> list[str]:
+    inside = [*over.reads(), *over.lines, *body]
+    return [
+        f"for (let j = 0; j < ny; j += 1) {{ let p = (j + {radius})*s + {radius};",
+        "for (let i = 0; i < nx; i += 1, p += 1) {",
+        *inside,
+        "} }",
+    ]
+
+
+def _stage(terms: tuple[Term, ...]) -> tuple[list[str], int]:
+    """Write the fused pass out = keep·base + (1 − keep)·(w + h·F(w)), clipped; it gives Σ|clipped|."""
+    over = _Pass()
+    weights = _linear_weights(terms)
+    before = [f"const k{over.neighbour(offset)} = {' + '.join(parts)};" for offset, parts in weights.items()]
+    products = [f"k{over.neighbour(offset)}*{over.neighbour(offset)}" for offset in weights]
+    nonlinear = sympy.Add(
+        *(
+            sympy.Symbol(f"c{n}")
+            * sympy.Add(*(_discretise(part, over) for part in term.parts if _linear(part) is None))
+            for n, term in enumerate(terms)
+        )
+    )
+    replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s_"))
+    over.lines += [f"const {name} = {_print(value)};" for name, value in replacements]
+    radius = over.radius
+    body = [
+        f"const value = keep*base[p] + {' + '.join(products)} + step*({_print(reduced)});",
+        "let kept = value > low ? value : low;",
+        "kept = kept < high ? kept : high;",
+        "lost += Math.abs(value - kept);",
+        "out[p] = kept;",
+    ]
+    lines = [
+        "stage(w, base, out, ny, nx, c, vx, vy, gx, gy, h, keep, low, high) {",
+        f"const s = nx + {2 * radius}, rest = 1 - keep, step = rest*h;",
+        *(f"const c{n} = c[{n}];" for n in range(len(terms))),
+        *before,
+        "let lost = 0;",
+        *_loop(over, radius, body),
+        "return lost; }",
+    ]
+    return lines, radius
+
+
+def _bound(terms: tuple[Term, ...], radius: int) -> list[str]:
+    """Write max over the picture of Σ_α |∂F/∂u_α| κ_α over the method's limits, as the compiled kernels have it."""
+    over = _Pass()
+    orders = sorted({order for term in terms for order in term.jets}, key=lambda o: (sum(o), o))
+    tendency = sympy.Add(*(sympy.Symbol(f"c{n}") * term.strong for n, term in enumerate(terms)))
+    fixed, varying = ["0"], list[str]()
+    for order in orders:
+        slope = sympy.diff(tendency, jet_symbol(order))
+        needed = [other for other in orders if jet_symbol(other) in slope.free_symbols]
+        weight = f"{symbol_peak(order, ACCURACY) / stability_limit(order)!r}{_spacing(order)}"
+        (varying if needed else fixed).append(f"{weight}*Math.abs({_print(over.jets(slope, needed))})")
+    lines = [
+        "bound(w, ny, nx, c, gx, gy) {",
+        f"const s = nx + {2 * radius};",
+        *(f"const c{n} = c[{n}];" for n in range(len(terms))),
+        f"const fixed = {' + '.join(fixed)};",
+    ]
+    if not varying:
+        return [*lines, "return fixed; }"]
+    body = [f"const rate = {' + '.join(varying)};", "if (rate > peak) peak = rate;"]
+    return [*lines, "let peak = 0;", *_loop(over, radius, body), "return fixed + peak; }"]
+
+
+def write_law(terms: tuple[Term, ...]) -> str:
+    """Write one law as a JavaScript object: radius of its stencil, its stage, its stability bound."""
+    stage, radius = _stage(terms)
+    advection = symbol_peak((1, 0), ACCURACY) / stability_limit((1, 0))
+    body = "\n".join([*stage, ",", *_bound(terms, radius)])
+    return f"{{ radius: {radius}, advection: {advection!r},\n{body}\n}}"
+
+
+def law_key(terms: tuple[Term, ...]) -> str:
+    """Give the key of a law in a script: the same terms have the same one."""
+    return f"law-{hashlib.sha256(write_law(terms).encode()).hexdigest()[:12]}"
+
+
+def write_script(laws: Sequence[tuple[Term, ...]]) -> str:
+    """Write the script that defines several laws, each under its key."""
+    entries = ",\n".join(f'"{law_key(terms)}": {write_law(terms)}' for terms in laws)
+    table = "globalThis.video2pdeLaws"
+    return f'"use strict";\n{table} = Object.assign({table} ?? {{}}, {{\n{entries}\n}});\n'

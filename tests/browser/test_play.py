@@ -1,0 +1,135 @@
+"""The law in the browser: the same numbers as the compiled rollouts, fast enough to watch, and a page to play with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from video2pde.field import Grid
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import simulate
+from video2pde.settings import RolloutSettings
+from video2pde.terms import CATALOGUE, Term
+from video2pde.terms.stencil import apply_term, radius
+from video2pde.using.javascript import law_key, write_script
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+OWN = Term.of("own", ("xx", "exp(u)*tanh(2*u)"), ("", "sqrt(1 + u_x**2)/(1 + u**2)"), ("y", "u**3/4"))
+INTRINSIC = [term for term in CATALOGUE.values() if not term.is_drift]
+TOLERANCE = 1e-10
+RUN = """([key, u0, times, velocity, c, ny, nx, dx, dy, periodic, clip]) => {
+  const scheme = { ny, nx, dx, dy, periodic, clip, safety: 0.25, maxSubsteps: 2000 };
+  const rollout = new video2pdeReport.Rollout(video2pdeLaws[key], scheme);
+  rollout.start(u0);
+  const steps = [];
+  for (let k = 0; k + 1 < times.length; k += 1) {
+    rollout.advance(times[k + 1] - times[k], c, velocity[k], velocity[k + 1]);
+    steps.push(rollout.substeps);
+  }
+  const values = new Float64Array(ny * nx);
+  rollout.read(values);
+  return [Array.from(values), steps, rollout.failure];
+}"""
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Browser) -> Iterator[Page]:
+    """Open an empty page with the report's script and every term as a law."""
+    page = browser.new_page()
+    page.goto("about:blank")
+    laws = [(term,) for term in (*INTRINSIC, OWN)] + [
+        (CATALOGUE["grad_squared"], CATALOGUE["laplacian"], CATALOGUE["u"])
+    ]
+    page.add_script_tag(content=write_script(laws))
+    script = resources.files("video2pde.report").joinpath("static", "report.js").read_text(encoding="utf-8")
+    page.add_script_tag(content=script)
+    yield page
+    page.close()
+
+
+def start(grid: Grid) -> np.ndarray:
+    """Make an asymmetric first frame."""
+    x, y = grid.x[None, :] / grid.width, grid.y[:, None] / grid.height
+    return 0.3 + 0.25 * np.exp(-30 * (x - 0.4) ** 2 - 18 * (y - 0.55) ** 2) + 0.06 * np.sin(5 * x + 3 * y)
+
+
+def compare(lab: Page, model: Model, grid: Grid, settings: RolloutSettings, coefficients: tuple[float, ...]) -> float:
+    """Roll a law out here and in the browser; give the largest difference."""
+    times = np.linspace(0.0, 1.2, 7)
+    velocity = np.stack([0.4 + 0.2 * times, -0.3 * np.cos(times)], axis=1)
+    here = simulate(model, start(grid), times, grid, velocity, settings)
+    assert not here.failed, here.reason
+    clip = [0.0, 1.0] if settings.clip == "on" else None
+    order = [
+        law_key(model.terms), start(grid).ravel().tolist(), times.tolist(), velocity.tolist(), list(coefficients),
+        grid.ny, grid.nx, grid.dx, grid.dy, settings.boundary == "periodic", clip,
+    ]  # fmt: skip
+    values, steps, failure = lab.evaluate(RUN, order)
+    assert failure == ""
+    assert steps == here.substeps.tolist()
+    return float(np.abs(np.reshape(values, grid.shape) - here.values[-1]).max())
+
+
+STAGE = """([key, padded, ny, nx, c, v, g, h]) => {
+  const law = video2pdeLaws[key];
+  const w = Float64Array.from(padded), out = new Float64Array(w.length);
+  law.stage(w, w, out, ny, nx, c, v[0], v[1], g[0], g[1], h, 0, -1e9, 1e9);
+  const s = nx + 2 * law.radius, values = [];
+  for (let j = law.radius; j < ny + law.radius; j += 1) {
+    for (let i = law.radius; i < nx + law.radius; i += 1) values.push(out[j * s + i]);
+  }
+  return values;
+}"""
+
+
+@pytest.mark.parametrize("term", [*INTRINSIC, OWN], ids=lambda term: term.name)
+def test_every_term_is_differenced_as_its_definition_says(lab: Page, term: Term) -> None:
+    """One step of every term against ``terms.stencil``, the reference of all implementations."""
+    grid, (vx, vy), c, h = Grid(21, 26, 30.0, 40.0), (0.7, -0.4), 1.3, 0.01
+    u = start(grid)
+    drift = [apply_term(CATALOGUE[name], u, grid.dx, grid.dy, vx, vy) for name in ("drift_x", "drift_y")]
+    expected = u + h * (c * apply_term(term, u, grid.dx, grid.dy) + sum(drift))
+    reach = max(2, radius(term))
+    padded = np.pad(u, reach, mode="symmetric").ravel().tolist()
+    order = [law_key((term,)), padded, grid.ny, grid.nx, [c], [vx, vy], [1 / grid.dx, 1 / grid.dy], h]
+    values = np.reshape(lab.evaluate(STAGE, order), grid.shape)
+    assert np.abs(values - expected).max() < TOLERANCE
+    wrong = u + h * (1.1 * c * apply_term(term, u, grid.dx, grid.dy) + sum(drift))
+    assert np.abs(values - wrong).max() > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize(("boundary", "clip"), [("replicate", "on"), ("periodic", "off")])
+def test_edges_and_clipping_agree_and_a_wrong_coefficient_is_seen(lab: Page, boundary: str, clip: str) -> None:
+    grid = Grid(40, 33, 40.0, 30.0)
+    settings = RolloutSettings(boundary=boundary, clip=clip)  # type: ignore[arg-type]
+    model = Model.of({"grad_squared": 3.0, "laplacian": 0.4, "u": -0.2})
+    assert compare(lab, model, grid, settings, model.coefficients) < TOLERANCE
+    broken = (3.0, 0.401, -0.2)
+    assert compare(lab, model, grid, settings, broken) > 1e-5
+
+
+def test_200_by_200_run_at_30_frames_a_second(lab: Page) -> None:
+    """The best of three stretches counts: the machine may be busy with other things."""
+    grid = Grid(200, 200, 200.0, 200.0)
+    terms = (CATALOGUE["grad_squared"], CATALOGUE["laplacian"], CATALOGUE["u"])
+    seconds = lab.evaluate(
+        """([key, u0]) => {
+          const scheme = { ny: 200, nx: 200, dx: 1, dy: 1, periodic: false, clip: [0, 1], safety: 0.25,
+                           maxSubsteps: 2000 };
+          const rollout = new video2pdeReport.Rollout(video2pdeLaws[key], scheme);
+          return [0, 1, 2].map(() => {
+            rollout.start(u0);
+            const begun = performance.now();
+            for (let k = 0; k < 10; k += 1) rollout.advance(0.11, [9.0, 0.67, 0], [0.3, -0.1], [0.3, -0.1]);
+            return (performance.now() - begun) / 10000;
+          });
+        }""",
+        [law_key(terms), start(grid).ravel().tolist()],
+    )
+    assert min(seconds) < 1 / 60, f"a frame takes {min(seconds):.4f} s: no time is left to draw it"
