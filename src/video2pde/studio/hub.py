@@ -53,6 +53,7 @@ class Hub:
             if self._drawing is not None:
                 self._drawing.cancel()
             self.screen.close()
+            self.jobs.release()
 
     async def listen(self, run: str | None) -> AsyncIterator[Event]:
         """Give events as they come: jobs for everybody, the stages of ``run`` for who watches it."""

@@ -121,6 +121,13 @@ class Jobs:
             if waiting:
                 self._start(min(waiting, key=lambda job: job.created))
 
+    def release(self) -> None:
+        """Let the processes go on by themselves: they outlive the studio, and nobody waits for them."""
+        for child in self._children.values():
+            if child.poll() is None:
+                child.returncode = 0  # or Python complains that a process was left behind, which is meant here
+        self._children.clear()
+
     def output(self, job: Job) -> Path:
         """Give the file of what a job's process printed."""
         return self._folder.own / f"{job.id}.txt"

@@ -13,6 +13,8 @@ import { Stage, type Tool } from "./stage.ts";
 
 const TOOLS: [Tool, string][] = [["crop", "Crop"], ["ruler", "Ruler"], ["polygon", "Mask: polygon"], ["brush", "Mask: brush"], ["erase", "Mask: rub out"]];
 
+const LIVE_PIXELS = 1e9;
+
 /** Prepare a run by looking: crop, scale, mask, time range, observable, with the checks beside it. */
 export function prepareView(film: string, started: (out: string) => void): View {
   const element = h("section", { class: "view prepare" }, h("h1", {}, film), h("p", {}, "Opening…"));
@@ -30,6 +32,7 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   let plan: Plan | null = null;
   let checking: AbortController | null = null;
   let timer = 0;
+  let later = 0;
   let line: [Point, Point] | null = null;
   const stage = new Stage(info, {
     crop: (box) => draft.set("recording.crop", box),
@@ -129,9 +132,12 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
 
   const checks = h("div", { class: "checks", role: "status" });
   const check = button("Check the whole recording", () => void examine());
+  // a long film takes its time to read: then it is checked when asked for
+  const live = h("input", { type: "checkbox", id: uniqueId("live"), checked: info.width * info.height * (info.frames ?? 0) < LIVE_PIXELS });
   async function examine(): Promise<void> {
     checking?.abort();
     const mine = (checking = new AbortController());
+    delete checks.dataset["done"];
     const bar = h("progress", { "aria-label": "Reading the recording" });
     checks.replaceChildren(h("p", {}, "Reading… ", bar));
     try {
@@ -208,6 +214,8 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
     refresh();
     window.clearTimeout(timer);
     timer = window.setTimeout(() => { void replan(); void look(); }, 150);
+    window.clearTimeout(later);
+    if (live.checked) later = window.setTimeout(() => void examine(), 1200);
   });
 
   const here = (key: string, offset: number): HTMLElement => button(key === "recording.start" ? "Start here" : "Stop here", () => draft.set(key, stage.frame + offset));
@@ -233,7 +241,8 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   element.replaceChildren(
     h("h1", {}, info.name), h("p", { class: "subtitle" }, kind), ...info.notes.map((text) => h("p", { class: "fine" }, text)),
     h("div", { class: "prepare-layout" },
-      h("div", { class: "prepare-film" }, tools, h("div", { class: "tools" }, brush, keep, rub), stage.element, h("div", { class: "prepare-u" }, seen, range), check, checks),
+      h("div", { class: "prepare-film" }, tools, h("div", { class: "tools" }, brush, keep, rub), stage.element, h("div", { class: "prepare-u" }, seen, range),
+        h("h2", {}, "Checks"), h("div", { class: "tools" }, check, h("label", { for: live.id, class: "fine" }, live, " after every change")), checks),
       h("div", { class: "prepare-side" }, run, controls)));
   const keys = (event: KeyboardEvent): void => {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || event.target instanceof HTMLInputElement) return;
@@ -243,10 +252,13 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   };
   addEventListener("keydown", keys);
   void replan();
+  void look();
+  if (live.checked) void examine();
   return () => {
     removeEventListener("keydown", keys);
     checking?.abort();
     window.clearTimeout(timer);
+    window.clearTimeout(later);
     stage.close();
   };
 }
