@@ -51,14 +51,12 @@ def run_film(film: Film, overrides: dict[str, Any] | None = None) -> dict[str, A
         path, truth = render(film, Path(name))
         began = time.perf_counter()
         try:
-            result = run_pipeline(path, Path(name) / "run", settings, until="test")
+            run = run_pipeline(path, Path(name) / "run", settings, until="test")
         except Video2pdeError as error:
             said = str(error).replace(name, "").strip()
             return {**film.describe(), "truth": truth, "outcome": OUTCOMES[1], "verdict": f"error: {said}"}
         seconds = time.perf_counter() - began
-        if result is None:
-            raise RuntimeError(f"the run of {film.key} ended before its result")
-        found, warnings = result.to_json({}), list(result.warnings)
+        found, warnings = run.to_json(), list(run.warnings)
     return {**film.describe(), "truth": truth, **judge(film, found, warnings), "seconds": round(seconds, 1)}
 
 

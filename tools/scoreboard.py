@@ -82,7 +82,6 @@ def score(film: Film) -> dict[str, Any]:
     """Film the law, run the pipeline up to the choice, and compare with the truth."""
     from video2pde.pipeline import run_pipeline
     from video2pde.recording.synth import Camera, find_preset, make_case, render_film
-    from video2pde.runs.archive import load_artefact
     from video2pde.settings import load_settings
 
     peak = min(find_preset(film.law).plume.peak, BRIGHTEST - film.background)
@@ -98,13 +97,13 @@ def score(film: Film) -> dict[str, Any]:
         recording = render_film(case, folder, camera)
         began = time.perf_counter()
         try:
-            run_pipeline(recording, folder / "run", load_settings(overrides=overrides), until="selection")
+            run = run_pipeline(recording, folder / "run", load_settings(overrides=overrides), until="selection")
         except Video2pdeError as error:
             said = str(error).replace(str(folder), "").strip()
             return {**asdict(film), "verdict": f"error: {said}", "chosen": None, "right": False, "terms": {}}
         seconds = time.perf_counter() - began
-        stages = {path.stem.split("-", 1)[1]: path for path in (folder / "run" / "stages").glob("*.npz")}
-        selection, calibrations = load_artefact(stages["selection"])[0], load_artefact(stages["calibration"])
+    selection, calibrations = run.selection, run.calibration
+    assert selection is not None
     expected = LIBRARY.get(film.law)
     terms = {}
     chosen = selection.chosen

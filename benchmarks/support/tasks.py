@@ -92,7 +92,7 @@ def prepare_weak(given: Given) -> Fit:
     def fit(chosen: Field = given.recording) -> Finding:
         windows = Windows.split(len(chosen))
         known = chosen.frames(slice(0, windows.validation_end))
-        drift, _ = measure_drift(known, settings)
+        drift = measure_drift(known, settings)
         best = discover_structure(known, drift, windows, settings).contenders[0]
         return Finding({term.name: best.coefficients[term.name] for term in best.terms}, given.law)
 
@@ -112,7 +112,7 @@ def prepare_calibrated(given: Given) -> Fit:
         windows = Windows.split(len(chosen))
         known = chosen.frames(slice(0, windows.validation_end))
         train = known.frames(windows.train)
-        drift, _ = measure_drift(known, settings)
+        drift = measure_drift(known, settings)
         found = discover_structure(known, drift, windows, settings)
         calibrations = {
             contender.library: calibrate_contender(contender, train, drift.frames(windows.train), found, None, settings)
@@ -142,7 +142,7 @@ def prepare_calibrated_terms(given: Given) -> Fit:
     def fit(chosen: Field = given.recording) -> Finding:
         windows = Windows.split(len(chosen))
         known = chosen.frames(slice(0, windows.validation_end))
-        drift, _ = measure_drift(known, settings)
+        drift = measure_drift(known, settings)
         found = discover_structure(known, drift, windows, settings)
         right = next(c for c in found.contenders if {term.name for term in c.terms} == set(given.law))
         part = known.frames(windows.train), drift.frames(windows.train)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from video2pde.field import Grid as Grid
     from video2pde.field import Windows as Windows
     from video2pde.pipeline import run as run
+    from video2pde.record import load_run as load_run
+    from video2pde.record import Run as Run
     from video2pde.recording import preview as preview
     from video2pde.recording import read_field as read_field
     from video2pde.recording import read_recording as read_recording
@@ -45,6 +47,7 @@ _HOMES = {
     "Grid": "field",
     "InputError": "errors",
     "Model": "rollout.model",
+    "Run": "record",
     "Settings": "settings",
     "SavedModel": "using",
     "StageError": "errors",
@@ -56,6 +59,7 @@ _HOMES = {
     "discover": "discovery",
     "estimate_drift": "drift",
     "evaluate": "stages",
+    "load_run": "record",
     "load_settings": "settings",
     "make_problem": "calibration",
     "preview": "recording",
@@ -75,6 +79,7 @@ __all__ = [
     "Grid",
     "InputError",
     "Model",
+    "Run",
     "SavedModel",
     "Settings",
     "StageError",
@@ -87,6 +92,7 @@ __all__ = [
     "discover",
     "estimate_drift",
     "evaluate",
+    "load_run",
     "load_settings",
     "make_problem",
     "preview",

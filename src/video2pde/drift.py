@@ -55,6 +55,7 @@ class Drift:
     empty_frames : frames without signal, whose centroid was interpolated.
     moving : whether the picture is carried along; if not, the velocity is zero and no law is given any drift.
     why : why it was taken not to move, or an empty text.
+    notes : what to bear in mind about the measurement.
     """
 
     times: Array
@@ -70,6 +71,7 @@ class Drift:
     unit: str
     moving: bool = True
     why: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def mean(self) -> tuple[float, float]:
@@ -90,11 +92,17 @@ class Drift:
         empty = tuple(
             i - (window.start or 0) for i in self.empty_frames if i in range(*window.indices(len(self.times)))
         )
-        return Drift(
-            self.times[window], self.velocity[window], self.velocity_error[window], self.centroid[window],
-            self.smooth_centroid[window], self.mass[window], self.background[window], self.method,
-            self.region, empty, self.unit, self.moving, self.why,
-        )  # fmt: skip
+        return replace(
+            self,
+            times=self.times[window],
+            velocity=self.velocity[window],
+            velocity_error=self.velocity_error[window],
+            centroid=self.centroid[window],
+            smooth_centroid=self.smooth_centroid[window],
+            mass=self.mass[window],
+            background=self.background[window],
+            empty_frames=empty,
+        )
 
     def stopped(self, why: str) -> Drift:
         """Take the picture not to move as a whole: the centroid is kept for reading, the velocity is zero."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import Any, IO
 
 from video2pde.errors import InputError
 
@@ -38,3 +40,34 @@ def atomic_write(target: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def write_text(target: Path, text: str) -> Path:
+    """Write a text file in UTF-8, whole or not at all."""
+    with atomic_write(target) as file:
+        file.write(text.encode("utf-8"))
+    return target
+
+
+def json_text(value: Any) -> str:
+    """Write a value as JSON for people to read; NaN and infinity, unknown to JSON, become null.
+
+    Examples
+    --------
+    >>> print(json_text({"rrmse": float("nan")}), end="")
+    {
+      "rrmse": null
+    }
+    """
+    return json.dumps(plain_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def plain_json(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold by null, and NumPy's by Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(item) for item in value]
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""The one ``map``: everything repeated (stability runs, replicates, sweeps, recordings) goes through it.
+"""A ``map`` over workers for what is repeated with data of its own: stability runs, replicates, recordings.
 
 Results come back in order and do not depend on the number of workers: each item carries its own seed.
 """
@@ -20,7 +20,6 @@ from video2pde.machine import count_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Progress = Callable[[int, int], None]
 
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -34,7 +33,7 @@ def parallel_map(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int | Literal["auto"] = 1,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
     kind: Literal["threads", "processes"] = "processes",
 ) -> list[Result]:
     """Apply ``function`` to every item, in this process or over ``workers`` threads or processes.

@@ -1,55 +1,45 @@
 """From recording to result: the stages in order. Nothing else knows the order.
 
-Every stage's artefact is kept in the run folder under a key made of its settings and of what it was made from, so
-that a run continues where it stopped, and a changed setting recomputes only what depends on it. The test window
-is cut off before the first stage that could see it and is read by ``evaluate`` alone, after the choice is frozen.
+Every stage's artefact is kept in the run folder under a key made of what it was made from, of the sections of the
+settings that it is given, and of the code that computes it, so that a run continues where it stopped, and a change
+recomputes only what depends on it. The test window is cut off before the first stage that could see it and is read by
+``evaluate`` alone, after the choice is frozen.
+
+To add a stage: a field of ``record.Run``, and a call of ``work.stage`` below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
-
-from video2pde import __version__
-from video2pde.errors import InputError, StageError
-from video2pde.recording import read_recording
+from video2pde.errors import InputError
+from video2pde.publish import publish
+from video2pde.record import Run
+from video2pde.record import STAGES as RECORDED
+from video2pde.recording.read import read_recording
 from video2pde.recording.source import hash_recording, open_recording
-from video2pde.refinement.result import Refinement
-from video2pde.result import Result
+from video2pde.runs.code import hash_code
 from video2pde.runs.events import Events, QuietEvents
-from video2pde.runs.folder import RunFolder, stage_key, STANDING
-from video2pde.selection import select
+from video2pde.runs.folder import RunFolder, STANDING
+from video2pde.runs.keys import stage_key
 from video2pde.settings import Settings
-from video2pde.stages import (
-    calibrate_contender,
-    choose_windows,
-    compare_refined,
-    Contender,
-    discover_structure,
-    evaluate,
-    final_models,
-    measure_drift,
-    recalibrate_front,
-    validate_models,
-)
+from video2pde.stages.calibration import calibrate_contenders
+from video2pde.stages.drift import measure_drift
+from video2pde.stages.evaluation import choose, evaluate
+from video2pde.stages.front import final_models, recalibrate_fronts
+from video2pde.stages.refinement import refine_contenders
+from video2pde.stages.structure import discover_structure
+from video2pde.stages.validation import compare_refined, validate_models
+from video2pde.stages.windows import choose_windows
 
 Artefact = TypeVar("Artefact")
-STAGES = {
-    "recording": "film to field",
-    "drift": "background, centroid, drift",
-    "discovery": "weak form, sparse fits, identifiability",
-    "validation": "rollouts of every library",
-    "refinement": "inverse PINN",
-    "comparison": "weak and refined coefficients side by side",
-    "calibration": "rollout calibration and bootstrap",
-    "front": "front-aware recalibration",
-    "selection": "the choice, frozen",
-    "test": "the held-out frames, once",
-    "report": "page, figures, tables",
-}
+REPORT = "report"
+WINDOWS = ("split", "regression")
+"""The sections that say where the windows are."""
+STAGES = {**RECORDED, REPORT: "page, figures, tables"}
 
 
 def run_pipeline(
@@ -60,23 +50,38 @@ def run_pipeline(
     until: str | None = None,
     latex: bool = False,
     figures: bool = True,
-) -> Result | None:
-    """Turn a recording into a law and leave the result in ``out``; None where ``until`` stops it early.
+) -> Run:
+    """Turn a recording into a law and leave the result in ``out``.
 
-    ``until`` names the last stage to run (one of :data:`STAGES`); ``figures`` writes the files for a paper too.
+    Parameters
+    ----------
+    film : the recording.
+    out : folder of the run; an unfinished run in it is continued.
+    settings : None: the defaults.
+    events : who is told how it goes on.
+    until : the last stage to run (one of :data:`STAGES`); None: all, with the report.
+    latex : write the tables as LaTeX too.
+    figures : write the files for a paper too.
+
+    Returns
+    -------
+    The run, with the artefacts of all stages up to ``until``.
     """
     settings = settings or Settings()
     if until is not None and until not in STAGES:
         raise InputError(f"there is no stage '{until}'; there are: {', '.join(STAGES)}")
     events = events or QuietEvents()
     with RunFolder(out, events) as folder:
-        run = _Run(folder, settings, events, until, _fingerprint(Path(film), settings))
+        work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings))
         folder.write_text("settings.toml", settings.to_toml())
         folder.write_json(STANDING, {})
         try:
-            return _run_stages(run, Path(film), latex, figures)
+            _run_stages(work, Path(film))
         except _EndHere:
-            return None
+            return work.run
+        if until is None or until == REPORT:
+            work.report(latex, figures)
+        return work.run
 
 
 run = run_pipeline
@@ -84,166 +89,159 @@ run = run_pipeline
 
 
 def _fingerprint(film: Path, settings: Settings) -> str:
-    """Give the hash of everything that is read: the recording, and the pictures and tables that go with it."""
+    """Hash everything that is read: the recording, and the pictures and tables that go with it."""
     return hash_recording(open_recording(film, settings.recording), settings.recording)
 
 
-def _run_stages(run: _Run, film: Path, latex: bool, figures: bool) -> Result:
-    s = run.settings
-    recording = run.stage("recording", lambda: read_recording(film, s, run.progress), (), s.recording)
-    field = recording.field
-    windows = choose_windows(field, s)
-    known = field.frames(slice(0, windows.validation_end))
+def _run_stages(work: _Work, film: Path) -> None:
+    recording = work.stage("recording", read_recording, (film,), sections=("recording",), progress=work.events.progress)
+    windows = choose_windows(recording.field, work.run.settings.only(*WINDOWS))
+    known = recording.field.frames(slice(0, windows.validation_end))
     train = known.frames(windows.train)
 
-    drift, _ = run.stage("drift", lambda: measure_drift(known, s), ("recording",), s.drift, s.split)
-    found = run.stage(
-        "discovery", lambda: discover_structure(known, drift, windows, s, run.progress),
-        ("drift",), s.weak, s.regression, s.identifiability, s.terms, s.libraries, s.run.seed, s.rollout,
-    )  # fmt: skip
-    diffusion = found.diffusion
-    run.stage(
+    drift = work.stage("drift", measure_drift, (known,), after=("recording",), sections=(*WINDOWS, "drift"))
+    train_drift = drift.frames(windows.train)
+    found = work.stage(
+        "discovery",
+        discover_structure,
+        (known, drift, windows),
+        after=("drift",),
+        sections=(
+            "split",
+            "drift",
+            "weak",
+            "regression",
+            "identifiability",
+            "terms",
+            "libraries",
+            "rollout",
+            "run",
+        ),
+        progress=work.events.progress,
+    )
+    rolling = ("drift", "weak", "rollout", "run")  # what a rollout over a window needs
+    scored = (known, windows.validation, drift)
+    work.stage(
         "validation",
-        lambda: validate_models(known, windows.validation, drift, found.models, diffusion, s),
-        ("discovery",), s.rollout, s.run.device,
-    )  # fmt: skip
-
-    contenders = found.contenders if found.identifiability.law_seen else ()
-    refined = run.stage(
-        "refinement", lambda: _refine(run, contenders, train, drift, found), ("discovery",), s.refinement, s.run.device
+        validate_models,
+        (*scored, found.models, found.diffusion),
+        after=("discovery",),
+        sections=rolling,
     )
 
-    run.stage(
+    contenders = found.contenders if found.identifiability.law_seen else ()
+    refined = work.stage(
+        "refinement",
+        refine_contenders,
+        (contenders, train, train_drift, found),
+        after=("discovery",),
+        sections=("refinement", "run"),
+        events=work.events,
+        folder=work.folder.stages,
+    )
+    work.stage(
         "comparison",
-        lambda: compare_refined(known, windows.validation, drift, contenders, refined, diffusion, s),
-        ("refinement",), s.rollout,
-    )  # fmt: skip
+        compare_refined,
+        (*scored, contenders, refined, found.diffusion),
+        after=("refinement",),
+        sections=rolling,
+    )
 
-    def calibrate_all() -> dict[str, Any]:
-        done = {}
-        for index, contender in enumerate(contenders):
-            # one contender may take ten times as long as another: the time left is not known
-            doing = f"{contender.library}, contender {index + 1} of {len(contenders)}"
-            run.events.progress(0, None, f"{doing}: fitting")
-
-            def tell(replicates: int, total: int, doing: str = doing) -> None:
-                run.events.progress(0, None, f"{doing}: bootstrap replicate {replicates} of {total}")
-
-            try:
-                done[contender.library] = calibrate_contender(
-                    contender, train, drift.frames(windows.train), found, refined.get(contender.library), s, tell
-                )
-            except StageError as error:
-                run.events.warn(f"{contender.library} is left out: {error}")
-        return done
-
-    calibrations = run.stage("calibration", calibrate_all, ("refinement",), s.calibration, s.rollout)
-
-    def all_fronts() -> dict[str, Any]:
-        wanted = [c for c in contenders if s.front.enabled and c.library in calibrations and _tracks_front(c)]
-        wanted = sorted(wanted, key=lambda c: calibrations[c.library].fit.mse)[: s.front.contenders]
-        return {
-            c.library: recalibrate_front(
-                c, calibrations[c.library], train, drift.frames(windows.train), found, refined.get(c.library), s
-            )
-            for c in wanted
-        }
-
-    fronts = run.stage("front", all_fronts, ("calibration",), s.front)
+    fitted = (train, train_drift, found, refined)
+    calibrations = work.stage(
+        "calibration",
+        calibrate_contenders,
+        (contenders, *fitted),
+        after=("refinement",),
+        sections=("drift", "calibration", "rollout", "run"),
+        events=work.events,
+    )
+    fronts = work.stage(
+        "front",
+        recalibrate_fronts,
+        (contenders, calibrations, *fitted),
+        after=("calibration",),
+        sections=("drift", "calibration", "front", "rollout", "run"),
+    )
     models = final_models(calibrations, fronts)
 
-    def choose() -> Any:
-        final = validate_models(known, windows.validation, drift, models, diffusion, s)
-        why_not = "" if found.identifiability.law_seen else found.identifiability.verdict.removeprefix("no law: ")
-        named = s.regression.law is not None
-        return select(calibrations, final, s.selection, min(field.grid.dx, field.grid.dy), why_not, named), final
-
-    selection, _ = run.stage("selection", choose, ("front", "validation"), s.selection)
+    scores = work.stage(
+        "calibrated_validation",
+        validate_models,
+        (*scored, models, found.diffusion),
+        after=("front",),
+        sections=rolling,
+    )
+    selection = work.stage(
+        "selection",
+        choose,
+        (known, found, calibrations, scores),
+        after=("calibrated_validation",),
+        sections=("selection", "regression"),
+    )
     # the choice is on disk from here on; only now may the test window be read
-    run.stage("test", lambda: evaluate(field, windows, selection, models, diffusion, s), ("selection",))
-    from video2pde.report.publish import Artefacts, publish
-
-    artefacts = Artefacts(s, run.artefacts, run.timings)
-    if run.until == "test":
-        return artefacts.result
-    run.begin("report")
-    publish(run.folder.path, artefacts, latex, figures)
-    run.finish("report")
-    return artefacts.result
-
-
-def _tracks_front(contender: Contender) -> bool:
-    """Tell whether front-aware recalibration means anything: the paper's gradient family, and diffusion."""
-    return any(term.name == "laplacian" for term in contender.terms) and len(contender.terms) > 1
-
-
-def _refine(run: _Run, contenders: Sequence[Contender], train: Any, drift: Any, found: Any) -> dict[str, Refinement]:
-    """Refine the leading contenders by the inverse PINN, each with its own checkpoint."""
-    options = run.settings.refinement
-    if not options.enabled or not contenders:
-        return {}
-    from video2pde.refinement.refine import refine
-
-    done = {}
-    chosen = contenders[: options.contenders]
-    for index, contender in enumerate(chosen):
-        weak = {term.name: contender.coefficients[term.name] for term in contender.terms}
-        velocity = contender.velocity(train, drift.frames(slice(0, len(train))), found.moments)
-
-        def tell(standing: Any, index: int = index, name: str = contender.library) -> None:
-            figures = ", ".join(f"{term} {value:.4g}" for term, value in standing.coefficients.items())
-            before = 0 if standing.phase == "pretraining" else options.pretrain_steps
-            share = (before + standing.step) / (options.pretrain_steps + options.joint_steps)
-            run.events.progress(round(1000 * (index + share)), 1000 * len(chosen), f"{name}: {figures}")
-
-        done[contender.library] = refine(
-            train, contender.terms, velocity, list(weak.values()), options, device=run.settings.run.device,
-            checkpoint=run.folder.path / "stages" / f"refinement-{contender.library}.npz", progress=tell,
-        )  # fmt: skip
-        if done[contender.library].interrupted:
-            raise KeyboardInterrupt
-    return done
+    work.stage(
+        "test",
+        evaluate,
+        (recording.field, windows, selection, models, found.diffusion),
+        after=("selection",),
+        sections=rolling,
+    )
 
 
 class _EndHere(Exception):
     """The stage named by ``until`` is done."""
 
 
-class _Run:
-    """Keep what every stage needs: the folder, the settings, who is told, and the keys of finished stages."""
+class _Work:
+    """Carry the stages out: keep the folder, the record so far, who is told, and the keys of finished stages."""
 
     def __init__(self, folder: RunFolder, settings: Settings, events: Events, until: str | None, film: str) -> None:
-        self.folder, self.settings, self.events, self.until = folder, settings, events, until
-        self.timings: dict[str, float] = {}
-        self.artefacts: dict[str, Any] = {}
-        self._film, self._keys = film, dict[str, str]()
+        self.folder, self.events = folder, events
+        self.run = Run(settings)
+        self._until, self._film = until, film
+        self._keys: dict[str, str] = {}
 
-    def progress(self, done: int, total: int | None) -> None:
-        self.events.progress(done, total)
+    def stage(
+        self,
+        name: str,
+        compute: Callable[..., Artefact],
+        inputs: Sequence[Any],
+        *,
+        after: Sequence[str] = (),
+        sections: Sequence[str],
+        **company: Any,
+    ) -> Artefact:
+        """Load or compute a stage, and enter its artefact in the record.
 
-    def stage(self, name: str, compute: Callable[[], Artefact], after: Sequence[str], *settings: Any) -> Artefact:
-        """Load or compute a stage; its key holds the settings that it uses and the keys of what it is made from."""
-        self.begin(name)
-        inputs = [self._film, *(self._keys[stage] for stage in after)]
-        key = self._keys[name] = stage_key(name, inputs, [_dump(value) for value in settings], __version__)
-        artefact, seconds, cached = self.folder.stage(name, key, compute)
-        self.timings[name], self.artefacts[name] = seconds, artefact
+        Parameters
+        ----------
+        name : a field of ``Run``.
+        compute : called with ``inputs``, the sections of the settings, and the ``company``.
+        inputs : artefacts, or what is made of them without further settings.
+        after : the stages that they come from; their keys are part of this one's.
+        sections : those of the settings that ``compute`` is given; reading another one is an error.
+        company : what changes nothing in the artefact: who is told, where checkpoints are kept.
+        """
+        self.events.stage(name, STAGES[name])
+        settings = self.run.settings.only(*sections)
+        key = self._keys[name] = stage_key(
+            name,
+            [self._film, *(self._keys[stage] for stage in after)],
+            {section: getattr(settings, section) for section in sections},
+            code=hash_code(compute.__module__),
+        )
+        artefact, seconds, cached = self.folder.stage(name, key, lambda: compute(*inputs, settings, **company))
+        entered: dict[str, Any] = {name: artefact}
+        self.run = replace(self.run, timings={**self.run.timings, name: seconds}, **entered)
         self.folder.write_json(STANDING, self._keys)
         self.events.done(name, seconds, cached)
-        if name == self.until != "test":
+        if name == self._until:
             raise _EndHere
         return artefact
 
-    def begin(self, name: str) -> None:
-        self.events.stage(name, STAGES[name])
-
-    def finish(self, name: str) -> None:
-        self.events.done(name, 0.0, False)
-
-
-def _dump(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _dump(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_dump(item) for item in value]
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    def report(self, latex: bool, figures: bool) -> None:
+        """Write what the run leaves behind, and take down how long that took."""
+        self.events.stage(REPORT, STAGES[REPORT])
+        self.run = publish(self.folder.path, self.run, latex, figures)
+        self.events.done(REPORT, self.run.timings[REPORT], False)

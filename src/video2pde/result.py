@@ -7,18 +7,21 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from video2pde import __version__
 from video2pde.calibration import Calibration
+from video2pde.discovery.identifiability import LibraryDiagnosis
 from video2pde.drift import Drift
+from video2pde.errors import InputError
 from video2pde.estimate import Estimate
 from video2pde.field import Field
-from video2pde.rollout.validate import Score, Validation
+from video2pde.files import plain_json
+from video2pde.record import Run
+from video2pde.rollout.validate import Validation
 from video2pde.selection import Selection
-from video2pde.settings import Settings
 from video2pde.stages import Discovery
 from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
@@ -29,156 +32,155 @@ STEADY = 0.2
 PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """Gather the artefacts of a finished run; ``test`` is None where no law was left to evaluate."""
+def describe_run(run: Run) -> dict[str, Any]:
+    """Return ``result.json`` of a finished run; numbers that do not exist are null."""
+    done = finished(run)
+    plain: dict[str, Any] = plain_json(
+        {
+            "schema": SCHEMA,
+            "verdict": done.selection.verdict,
+            "reason": done.selection.reason,
+            "recording": _recording(done.field),
+            "drift": {"mean": list(done.drift.mean), "background": float(done.drift.background.mean())},
+            "selected": None if run.chosen is None else describe_law(run.chosen, run.unit),
+            "alternatives": [
+                describe_law(run.calibration[name], run.unit)
+                for name in done.selection.alternatives
+                if name in run.calibration
+            ],
+            "front_best": done.selection.front_best,
+            "selection": _selection(done.selection),
+            "libraries": {name: _library(found) for name, found in done.discovery.identifiability.libraries.items()},
+            "validation": _scores(done.validation),
+            "calibrated_validation": {} if run.calibrated_validation is None else _scores(run.calibrated_validation),
+            "test": _test(done.scores, done.selection.chosen),
+            "warnings": list(run.warnings),
+            "seed": run.settings.run.seed,
+            "versions": {
+                "video2pde": __version__,
+                "python": platform.python_version(),
+                **{p: version(p) for p in PACKAGES},
+            },
+            "timings_s": dict(run.timings),
+        }
+    )
+    return plain
+
+
+class Finished(NamedTuple):
+    """What a run must have to be called finished."""
 
     field: Field
     drift: Drift
     discovery: Discovery
     validation: Validation
-    calibrations: Mapping[str, Calibration]
     selection: Selection
-    final_validation: Validation | None
-    test: Validation
-    settings: Settings
-    warnings: tuple[str, ...]
-    report: str = ""
+    scores: Validation
 
-    @property
-    def chosen(self) -> Calibration | None:
-        name = self.selection.chosen
-        return None if name is None else self.calibrations[name]
 
-    def to_json(self, timings: Mapping[str, float]) -> dict[str, Any]:
-        """Give ``result.json``; numbers that do not exist are null."""
-        field, test = self.field, self.test
-        chosen = self.chosen
-        plain: dict[str, Any] = _plain(
+def finished(run: Run) -> Finished:
+    """Return the artefacts that a result is made of; refuse a run that has not come so far."""
+    if (
+        run.field is None
+        or run.discovery is None
+        or run.validation is None
+        or run.selection is None
+        or run.test is None
+    ):
+        raise InputError("the run is not finished: its test window has not been predicted yet; finish it first")
+    return Finished(run.field, run.test.drift, run.discovery, run.validation, run.selection, run.test.scores)
+
+
+def _recording(field: Field) -> dict[str, Any]:
+    return {
+        "path": field.provenance.path,
+        "sha256": field.provenance.sha256,
+        "frames": len(field),
+        "duration_s": field.duration,
+        "grid": list(field.grid.shape),
+        "dx": field.grid.dx,
+        "dy": field.grid.dy,
+        "dt": field.dt,
+        "unit": field.grid.unit,
+    }
+
+
+def _selection(selection: Selection) -> dict[str, Any]:
+    return {
+        "digest": selection.digest,
+        "tolerance": selection.tolerance,
+        "candidates": [
             {
-                "schema": SCHEMA,
-                "verdict": self.selection.verdict,
-                "reason": self.selection.reason,
-                "recording": {
-                    "path": field.provenance.path,
-                    "sha256": field.provenance.sha256,
-                    "frames": len(field),
-                    "duration_s": field.duration,
-                    "grid": list(field.grid.shape),
-                    "dx": field.grid.dx,
-                    "dy": field.grid.dy,
-                    "dt": field.dt,
-                    "unit": field.grid.unit,
-                },
-                "drift": {"mean": list(self.drift.mean), "background": float(self.drift.background.mean())},
-                "selected": None if chosen is None else describe_law(chosen, field.grid.unit),
-                "alternatives": [
-                    describe_law(self.calibrations[name], field.grid.unit)
-                    for name in self.selection.alternatives
-                    if name in self.calibrations
-                ],
-                "front_best": self.selection.front_best,
-                "selection": {
-                    "digest": self.selection.digest,
-                    "tolerance": self.selection.tolerance,
-                    "candidates": [
-                        {
-                            "library": c.library,
-                            "rrmse": c.rrmse,
-                            "front_rmse": c.front_rmse,
-                            "centroid_rmse": c.centroid_rmse,
-                            "skill": c.skill,
-                            "criteria": {
-                                k.name: {"value": k.value, "limit": k.limit, "passed": k.passed} for k in c.criteria
-                            },
-                        }
-                        for c in self.selection.candidates
-                    ],
-                },
-                "libraries": {name: self._library(name) for name in self.discovery.identifiability.libraries},
-                "validation": _scores(self.validation),
-                "calibrated_validation": {} if self.final_validation is None else _scores(self.final_validation),
-                "test": self._test(test),
-                "warnings": list(self.warnings),
-                "seed": self.settings.run.seed,
-                "versions": {
-                    "video2pde": __version__,
-                    "python": platform.python_version(),
-                    **{p: version(p) for p in PACKAGES},
-                },
-                "timings_s": dict(timings),
+                "library": c.library,
+                "rrmse": c.rrmse,
+                "front_rmse": c.front_rmse,
+                "centroid_rmse": c.centroid_rmse,
+                "skill": c.skill,
+                "criteria": {k.name: {"value": k.value, "limit": k.limit, "passed": k.passed} for k in c.criteria},
             }
-        )
-        return plain
+            for c in selection.candidates
+        ],
+    }
 
-    def _library(self, name: str) -> dict[str, Any]:
-        d = self.discovery.identifiability.libraries[name]
-        return {
-            "terms": list(d.terms),
-            "condition": d.condition,
-            "active": list(d.fit.active),
-            "coefficients": dict(d.fit.coefficients),
-            "standard_errors": dict(d.fit.errors),
-            "explained": d.fit.explained,
-            "selection_frequency": dict(d.stability.frequency),
-            "contender": d.contender,
-            "verdict": d.verdict,
-        }
 
-    def _test(self, test: Validation) -> dict[str, Any]:
-        best = next((row.measured for row in test.rows if row.library == self.selection.chosen), None)
-        return {
-            "rrmse": None if best is None else best.full.rrmse,
-            "front_rmse": None if best is None else best.full.front_rmse,
-            "centroid_rmse": None if best is None else best.full.centroid_rmse,
-            "one_step_rrmse": None if best is None else best.one_step.rrmse,
-            "skill": None if best is None else best.skill,
-            "baselines": {score.name: score.full.rrmse for score in test.baselines},
-            "alternatives": {
-                row.library: row.measured.full.rrmse for row in test.rows if row.library != self.selection.chosen
-            },
-        }
+def _library(found: LibraryDiagnosis) -> dict[str, Any]:
+    return {
+        "terms": list(found.terms),
+        "condition": found.condition,
+        "active": list(found.fit.active),
+        "coefficients": dict(found.fit.coefficients),
+        "standard_errors": dict(found.fit.errors),
+        "explained": found.fit.explained,
+        "selection_frequency": dict(found.stability.frequency),
+        "contender": found.contender,
+        "verdict": found.verdict,
+    }
 
-    def summary(self) -> str:
-        """Say what was found, for the terminal: equation with intervals, verdict, errors, warnings."""
-        lines = []
-        chosen = self.chosen
-        if chosen is not None:
-            for index, name in enumerate(self.selection.tied or (chosen.library,)):
-                lines += [f"or, as good ({name}):"] if index else []
-                lines += [*self._law_lines(self.calibrations[name]), ""]
-            lines.pop()
-        verdict = {"law": "law found", "ambiguous": "ambiguous", "no_law": "no law"}[self.selection.verdict]
-        lines.append(f"verdict: {verdict}: {self.selection.reason}")
-        for score in self._ladder():
-            lines.append(f"  held-out error {score.full.rrmse:8.3%}  {score.name}")
-        lines += [f"warning: {text}" for text in self.warnings]
-        return "\n".join(lines)
 
-    def _law_lines(self, law: Calibration) -> list[str]:
-        unit = self.field.grid.unit
-        terms = [
-            f"  {describe(term).text:<12} {law.estimates[term.name]} {coefficient_units(term, unit)}"
-            for term in law.terms
-        ]
-        motion = summarise_motion(law, self.field)
-        drift = f"  drift        {motion.text}"
-        if not motion.negligible:
-            scales = ", ".join(f"{axis} {estimate}" for axis, estimate in law.drift_scale.items())
-            drift += f"; over the measured one: {scales}"
-        return [equation_text(law.terms, law.estimates), "", *terms, drift]
+def _test(test: Validation, chosen: str | None) -> dict[str, Any]:
+    best = next((row.measured for row in test.rows if row.library == chosen), None)
+    return {
+        "rrmse": None if best is None else best.full.rrmse,
+        "front_rmse": None if best is None else best.full.front_rmse,
+        "centroid_rmse": None if best is None else best.full.centroid_rmse,
+        "one_step_rrmse": None if best is None else best.one_step.rrmse,
+        "skill": None if best is None else best.skill,
+        "baselines": {score.name: score.full.rrmse for score in test.baselines},
+        "alternatives": {row.library: row.measured.full.rrmse for row in test.rows if row.library != chosen},
+    }
 
-    def _ladder(self) -> Sequence[Score]:
-        chosen = [row.measured for row in self.test.rows if row.library == self.selection.chosen]
-        return [*chosen, *self.test.baselines]
 
-    def __repr__(self) -> str:
-        return self.summary()
+def summarise(run: Run) -> str:
+    """Say what was found, for the terminal: equation with intervals, verdict, errors, warnings."""
+    if run.selection is None:
+        return f"an unfinished run; done: {', '.join(run.timings) or 'nothing'}"
+    lines = []
+    chosen, field = run.chosen, run.field
+    if chosen is not None and field is not None:
+        for index, name in enumerate(run.selection.tied or (chosen.library,)):
+            lines += [f"or, as good ({name}):"] if index else []
+            lines += [*_law_lines(run.calibration[name], field), ""]
+        lines.pop()
+    verdict = {"law": "law found", "ambiguous": "ambiguous", "no_law": "no law"}[run.selection.verdict]
+    lines.append(f"verdict: {verdict}: {run.selection.reason}")
+    held_out = () if run.test is None else run.test.scores.baselines
+    for score in (*(() if run.test_score is None else (run.test_score,)), *held_out):
+        lines.append(f"  held-out error {score.full.rrmse:8.3%}  {score.name}")
+    lines += [f"warning: {text}" for text in run.warnings]
+    return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from html import escape
 
-        return f"<pre>{escape(self.summary())}</pre>"
+def _law_lines(law: Calibration, field: Field) -> list[str]:
+    terms = [
+        f"  {describe(term).text:<12} {law.estimates[term.name]} {coefficient_units(term, field.grid.unit)}"
+        for term in law.terms
+    ]
+    motion = summarise_motion(law, field)
+    drift = f"  drift        {motion.text}"
+    if not motion.negligible:
+        scales = ", ".join(f"{axis} {estimate}" for axis, estimate in law.drift_scale.items())
+        drift += f"; over the measured one: {scales}"
+    return [equation_text(law.terms, law.estimates), "", *terms, drift]
 
 
 @dataclass(frozen=True)
@@ -279,16 +281,3 @@ def _scores(validation: Validation) -> dict[str, Any]:
             for row in validation.rows
         },
     }
-
-
-def _plain(value: Any) -> Any:
-    """Replace numbers that JSON cannot hold by null, and numpy's by Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

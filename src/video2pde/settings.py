@@ -332,6 +332,32 @@ class Settings(Section):
 
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
+    def only(self, *sections: str) -> Settings:
+        """Return these sections alone; reading another one is an error.
+
+        A stage is given the sections that its key holds, so that nothing else can change what it computes.
+
+        Examples
+        --------
+        >>> part = Settings().only("drift", "split")
+        >>> part.split.train
+        0.6
+        >>> part.weak
+        Traceback (most recent call last):
+            ...
+        AttributeError: these settings hold drift, split alone, not weak
+        """
+        part = _SomeSettings.model_construct()
+        object.__setattr__(part, "__dict__", {name: getattr(self, name) for name in sections})
+        return part
+
+
+class _SomeSettings(Settings):
+    """Some sections of the settings; what is missing is missed aloud."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"these settings hold {', '.join(self.__dict__)} alone, not {name}")
+
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "default": {},

@@ -46,7 +46,7 @@ def test_it_fits_a_phone_with_everything_unfolded(browser: Browser, run: Path) -
 
 
 def test_an_unfinished_run_opens_too(browser: Browser, tmp_path: Path) -> None:
-    from video2pde.report.publish import render_folder
+    from video2pde.publish import render_folder
 
     out = make_run(spreading_field(), tmp_path, "half.npz", until="validation")
     with watched_page(browser, render_folder(out, figures=False)) as page:

@@ -9,9 +9,9 @@ import numpy as np
 
 from video2pde.field import Field, Grid, Provenance
 from video2pde.pipeline import run_pipeline
+from video2pde.record import Run
 from video2pde.recording.synth import exact_field, make_case, noisy
 from video2pde.refinement.result import History, SeedRun, summarise
-from video2pde.report.artefacts import Artefacts
 from video2pde.settings import load_settings
 from video2pde.stages import REFINED, WEAK
 
@@ -48,7 +48,7 @@ def make_run(field: Field, folder: Path, name: str, until: str | None = None) ->
     return out
 
 
-def add_refinement(run: Artefacts) -> Artefacts:
+def add_refinement(run: Run) -> Run:
     """Put a made-up inverse PINN beside a run: the report draws it, whatever it was trained on."""
     assert run.discovery is not None
     assert run.validation is not None
@@ -64,9 +64,6 @@ def add_refinement(run: Artefacts) -> Artefacts:
     refinement = summarise(names, seeds, tuple(values.tolist()), "cpu", ())
     kept = run.validation.rows[:1]
     rows = tuple(replace(row, library=f"{contender.library}, {kind}") for row in kept for kind in (WEAK, REFINED))
-    stages = {
-        **run.stages,
-        "refinement": {contender.library: refinement},
-        "comparison": replace(run.validation, rows=rows),
-    }
-    return replace(run, stages=stages)
+    timings = {**run.timings, "refinement": 1.0, "comparison": 1.0}
+    comparison = replace(run.validation, rows=rows)
+    return replace(run, timings=timings, refinement={contender.library: refinement}, comparison=comparison)

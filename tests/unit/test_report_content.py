@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from report_runs import add_refinement, HOSTILE, make_run, noise_field, spreading_field
 
+from video2pde import publish
 from video2pde.errors import InputError
 from video2pde.estimate import Estimate
-from video2pde.report import publish
-from video2pde.report.artefacts import Artefacts, load_artefacts
+from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
 from video2pde.report.document import Bar, Check, Code, Equation, Image, Math, Page, Series, Strong
 from video2pde.report.figures import collect_figures, write_figures
@@ -42,12 +42,12 @@ def law_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def law(law_run: Path) -> Artefacts:
-    return add_refinement(load_artefacts(law_run))
+def law(law_run: Path) -> Run:
+    return add_refinement(load_run(law_run))
 
 
 @pytest.fixture(scope="module")
-def page(law: Artefacts) -> Page:
+def page(law: Run) -> Page:
     model = publish.save_model(law)
     assert model is not None
     return compose_page(Story(law, analysis=analyse_model(model)))
@@ -82,6 +82,13 @@ def words(value: Any) -> str:
 # ------------------------------------------------------------------ a law
 
 
+def keep_stages(run: Run, names: Sequence[str]) -> Run:
+    """Take a run back to some of its stages."""
+    return Run(
+        run.settings, {name: run.timings[name] for name in names}, **{name: getattr(run, name) for name in names}
+    )
+
+
 def test_a_law_is_told_from_head_to_warnings(page: Page, result: dict[str, Any]) -> None:
     assert result["verdict"] == "law"
     assert page.head.verdict == "One law predicts this recording"
@@ -106,7 +113,7 @@ def test_the_head_says_what_result_json_says(page: Page, result: dict[str, Any])
     assert others["nothing changes"] == pytest.approx(100 * result["test"]["baselines"]["persistence"])
 
 
-def test_every_number_on_the_page_is_the_artefacts(page: Page, law: Artefacts, result: dict[str, Any]) -> None:
+def test_every_number_on_the_page_is_the_artefacts(page: Page, law: Run, result: dict[str, Any]) -> None:
     sections = {section.id: section for section in page.sections}
     cells = [v for v in walk(sections["calibration"]) if isinstance(v, Estimate)]
     stored = result["selected"]["terms"]["laplacian"]
@@ -147,29 +154,30 @@ def test_terms_are_written_as_formulas(page: Page) -> None:
 # ------------------------------------------------------------------ two laws, none, not finished
 
 
-def test_an_ambiguous_verdict_shows_the_alternatives(law: Artefacts) -> None:
-    selection, final = law.stages["selection"]
-    other = next(name for name in law.calibrations if name != selection.chosen)
+def test_an_ambiguous_verdict_shows_the_alternatives(law: Run) -> None:
+    selection = law.selection
+    assert selection is not None
+    other = next(name for name in law.calibration if name != selection.chosen)
     reason = f"{selection.chosen} and {other} have 2 terms each"
     two = replace(selection, verdict="ambiguous", reason=reason, tied=(selection.chosen, other))
-    page = compose_page(Story(replace(law, stages={**law.stages, "selection": (two, final)})))
+    page = compose_page(Story(replace(law, selection=two)))
     assert page.head.verdict == "More than one law fits this recording"
     assert page.head.level == "warning"
     told = next(section for section in page.sections if section.id == "selection")
     assert "not unique" in words(told.sentence)
     assert f"The alternative {other}, as good" in words(told)
     shown = [v for v in walk(told) if isinstance(v, Equation)]
-    estimates = law.calibrations[other].estimates
-    assert [v.plain for v in shown] == [equation_text(law.calibrations[other].terms, estimates)]
+    estimates = law.calibration[other].estimates
+    assert [v.plain for v in shown] == [equation_text(law.calibration[other].terms, estimates)]
     assert all(str(estimate) in words(page.head.notes) for estimate in estimates.values())
-    text = replace(law.result, selection=two).summary()
+    text = replace(law, selection=two).summary()
     assert f"or, as good ({other}):" in text
     assert all(str(estimate) in text for estimate in estimates.values())
-    assert "or, as good" not in law.result.summary()
+    assert "or, as good" not in law.summary()
     assert selection.tied == ()
 
 
-def test_terminal_and_page_say_how_fast_the_drift_is(law: Artefacts, page: Page) -> None:
+def test_terminal_and_page_say_how_fast_the_drift_is(law: Run, page: Page) -> None:
     chosen, film = law.chosen, law.field
     assert chosen is not None
     assert film is not None
@@ -177,11 +185,11 @@ def test_terminal_and_page_say_how_fast_the_drift_is(law: Artefacts, page: Page)
     text = summarise_motion(chosen, film).text
     v_x, v_y = chosen.fit.velocity.mean(axis=0)
     assert text.startswith(f"v = ({v_x:.3g}, {v_y:.3g}) {film.grid.unit}/s")
-    assert text in law.result.summary()
+    assert text in law.summary()
     assert text in words(page.head.equation)
 
 
-def test_a_drift_of_less_than_a_cell_is_none_to_speak_of(law: Artefacts) -> None:
+def test_a_drift_of_less_than_a_cell_is_none_to_speak_of(law: Run) -> None:
     chosen, film = law.chosen, law.field
     assert chosen is not None
     assert film is not None
@@ -200,29 +208,30 @@ def test_a_drift_of_less_than_a_cell_is_none_to_speak_of(law: Artefacts) -> None
     assert not summarise_motion(back, film).negligible
     assert "on average, vx from" in summarise_motion(back, film).text
     name = chosen.library
-    still = replace(law, stages={**law.stages, "calibration": {**law.calibrations, name: slow}})
-    assert "scale" not in still.result.summary()
-    assert "no drift to speak of" in still.result.summary()
+    still = replace(law, calibration={**law.calibration, name: slow})
+    assert "scale" not in still.summary()
+    assert "no drift to speak of" in still.summary()
     head = compose_page(Story(still)).head
     assert not any(c.symbol.plain.startswith("c_") for c in head.coefficients)
     assert "no drift to speak of" in words(head.equation)
 
 
-def test_a_law_that_fails_on_the_test_frames_is_not_praised(law: Artefacts) -> None:
-    evaluation = law.stages["test"]
+def test_a_law_that_fails_on_the_test_frames_is_not_praised(law: Run) -> None:
+    evaluation = law.test
+    assert evaluation is not None
     rows = tuple(
         replace(r, measured=replace(r.measured, skill=-0.5, full=replace(r.measured.full, rrmse=9.0)))
         for r in evaluation.scores.rows
     )
     poor = replace(evaluation, scores=replace(evaluation.scores, rows=rows))
-    page = compose_page(Story(replace(law, stages={**law.stages, "test": poor})))
+    page = compose_page(Story(replace(law, test=poor)))
     assert page.head.level == "error"
     assert "do not rely on the law" in words(page.head.summary)
     assert "better there: " in words(next(s for s in page.sections if s.id == "test").sentence)
 
 
 def test_no_law_is_said_plainly(nothing: Path) -> None:
-    run = load_artefacts(nothing)
+    run = load_run(nothing)
     page = compose_page(Story(run))
     stored = json.loads((nothing / "result.json").read_text())
     assert stored["verdict"] == "no_law"
@@ -230,7 +239,7 @@ def test_no_law_is_said_plainly(nothing: Path) -> None:
     assert page.head.equation is None
     assert page.head.coefficients == ()
     assert not (nothing / "model.json").exists()
-    summary = run.result.summary()
+    summary = run.summary()
     assert "verdict: no law: " in summary
     assert summary.count("no law") == 1
     assert "no law" not in words(page.head.summary)
@@ -239,15 +248,15 @@ def test_no_law_is_said_plainly(nothing: Path) -> None:
     assert len(render_page(page)) > 10_000
 
 
-def test_a_law_whose_first_frame_was_fitted_along_says_so(law: Artefacts) -> None:
+def test_a_law_whose_first_frame_was_fitted_along_says_so(law: Run) -> None:
     assert law.selection is not None
     name = law.selection.chosen
-    grown = replace(law.calibrations[name], fit=replace(law.calibrations[name].fit, whole=True))
+    grown = replace(law.calibration[name], fit=replace(law.calibration[name].fit, whole=True))
     sections = {
         whole: next(s for s in compose_page(Story(run)).sections if s.id == "calibration")
         for whole, run in (
             (False, law),
-            (True, replace(law, stages={**law.stages, "calibration": {**law.calibrations, name: grown}})),
+            (True, replace(law, calibration={**law.calibration, name: grown})),
         )
     }
     assert "fitted along" in str(sections[True].sentence)
@@ -255,10 +264,10 @@ def test_a_law_whose_first_frame_was_fitted_along_says_so(law: Artefacts) -> Non
 
 
 @pytest.mark.parametrize("last", ["recording", "drift", "discovery", "validation", "calibration", "selection"])
-def test_an_unfinished_run_shows_what_is_there(law: Artefacts, last: str) -> None:
-    names = list(law.stages)
-    kept = {name: law.stages[name] for name in names[: names.index(last) + 1]}
-    run = Artefacts(law.settings, kept, {name: law.timings[name] for name in kept})
+def test_an_unfinished_run_shows_what_is_there(law: Run, last: str) -> None:
+    names = list(law.timings)
+    kept = names[: names.index(last) + 1]
+    run = keep_stages(law, kept)
     page = compose_page(Story(run))
     there = [section.id for section in page.sections]
     assert there == [name for name in LAW_SECTIONS if name in there]
@@ -275,8 +284,8 @@ def test_an_unfinished_run_shows_what_is_there(law: Artefacts, last: str) -> Non
     assert len(render_page(page)) > 10_000
 
 
-def test_a_run_without_a_single_stage_has_a_page(law: Artefacts) -> None:
-    page = compose_page(Story(Artefacts(law.settings, {}, {})))
+def test_a_run_without_a_single_stage_has_a_page(law: Run) -> None:
+    page = compose_page(Story(Run(law.settings)))
     assert [section.id for section in page.sections] == ["settings", "provenance", "timings", "warnings"]
 
 
@@ -284,11 +293,17 @@ def test_a_run_without_a_single_stage_has_a_page(law: Artefacts) -> None:
 
 
 def test_a_folder_renders_again_to_the_same_files(law_run: Path) -> None:
-    before = {name: (law_run / name).read_bytes() for name in ("result.json", "model.json", "report.html")}
+    names = ("model.json", "report.html")
+    before = {name: (law_run / name).read_bytes() for name in names}
+    result = json.loads((law_run / "result.json").read_text())
     (law_run / "report.html").unlink()
     target = publish.render_folder(law_run, latex=True, figures=False)
     assert target == law_run / "report.html"
-    assert {name: (law_run / name).read_bytes() for name in before} == before
+    assert {name: (law_run / name).read_bytes() for name in names} == before
+    again = json.loads((law_run / "result.json").read_text())
+    assert result["timings_s"].pop("report") > 0
+    assert again["timings_s"].pop("report") > 0
+    assert again == result
     assert {path.stem for path in (law_run / "tables").glob("*.tex")} == {
         path.stem for path in (law_run / "tables").glob("*.csv")
     }
@@ -299,10 +314,10 @@ def test_artefacts_of_an_older_run_are_left_out(law_run: Path) -> None:
     keys = json.loads(standing.read_text())
     try:
         standing.write_text(json.dumps({**keys, "selection": "0" * 64, "test": "0" * 64}))
-        run = load_artefacts(law_run)
+        run = load_run(law_run)
         assert run.selection is None
-        assert run.evaluation is None
-        assert run.calibrations
+        assert run.test is None
+        assert run.calibration
     finally:
         standing.write_text(json.dumps(keys))
 
@@ -312,7 +327,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
         publish.render_folder(tmp_path)
 
 
-def test_tables_hold_the_artefacts_in_full(law: Artefacts, result: dict[str, Any], tmp_path: Path) -> None:
+def test_tables_hold_the_artefacts_in_full(law: Run, result: dict[str, Any], tmp_path: Path) -> None:
     sheets = collect_sheets(law)
     assert {sheet.name for sheet in sheets} == set(NAMES) - {"preprocessing", "checks", "smoothing"}
     stale = tmp_path / "smoothing.csv"
@@ -340,7 +355,7 @@ def test_a_table_takes_hostile_text() -> None:
     assert r"=1+1 & 50 \\" in latex
 
 
-def test_every_kind_of_figure_is_drawn(law: Artefacts, tmp_path: Path) -> None:
+def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     drawings = dict(collect_figures(law))
     library = law.selection.chosen if law.selection is not None else ""
     assert {
@@ -349,7 +364,7 @@ def test_every_kind_of_figure_is_drawn(law: Artefacts, tmp_path: Path) -> None:
         "validation-fronts", "pinn-comparison", "coefficients", f"bootstrap-{library}",
         f"bootstrap-convergence-{library}", "test-over-time", "test-snapshots", "test-fronts",
     } <= set(drawings)  # fmt: skip
-    few = replace(law, stages={name: law.stages[name] for name in ("recording", "drift")})
+    few = keep_stages(law, ("recording", "drift"))
     (tmp_path / "figures.txt").write_text("snapshots\ngone\n../outside\n")
     (tmp_path / "gone.png").write_bytes(b"old")
     pictures = write_figures(few, tmp_path)
@@ -390,7 +405,7 @@ def test_thinning_keeps_both_ends() -> None:
     assert np.array_equal(values, kept**2)
 
 
-def test_provenance_and_settings_are_complete(page: Page, law: Artefacts) -> None:
+def test_provenance_and_settings_are_complete(page: Page, law: Run) -> None:
     sections = {section.id: section for section in page.sections}
     assert law.field is not None
     assert Code(law.field.provenance.path) in list(walk(sections["provenance"]))

@@ -129,17 +129,17 @@ def test_a_failing_stage_leaves_what_was_there(tmp_path: Path) -> None:
 
 def test_keys_depend_on_everything_but_the_workers() -> None:
     settings = load_settings()
-    weak = stage_key("weak", ["film"], [settings.weak, settings.terms], seed=1)
-    assert weak == stage_key("weak", ["film"], [load_settings("default").weak, {}], seed=1)
+    weak = stage_key("weak", ["film"], [settings.weak, settings.terms], code="1")
+    assert weak == stage_key("weak", ["film"], [load_settings("default").weak, {}], code="1")
     changed = load_settings(overrides=["weak.support=3"])
     others = {
-        stage_key("drift", ["film"], [settings.weak, {}], seed=1),
-        stage_key("weak", ["other"], [settings.weak, {}], seed=1),
-        stage_key("weak", ["film", "film"], [settings.weak, {}], seed=1),
-        stage_key("weak", ["film"], [changed.weak, {}], seed=1),
-        stage_key("weak", ["film"], [settings.drift, {}], seed=1),
-        stage_key("weak", ["film"], [settings.weak, {}], seed=2),
-        stage_key("weak", ["film"], [settings.weak, {}], "0.0.0", seed=1),
+        stage_key("drift", ["film"], [settings.weak, {}], code="1"),
+        stage_key("weak", ["other"], [settings.weak, {}], code="1"),
+        stage_key("weak", ["film", "film"], [settings.weak, {}], code="1"),
+        stage_key("weak", ["film"], [changed.weak, {}], code="1"),
+        stage_key("weak", ["film"], [settings.drift, {}], code="1"),
+        stage_key("weak", ["film"], [settings.weak, {}], code="2"),
+        stage_key("weak", ["film"], [settings.weak, {}], version="0.0.0", code="1"),
     }
     assert len(others | {weak}) == 8
     two = load_settings(overrides=["run.workers=2"])

@@ -149,7 +149,7 @@ def report(
         video2pde report result
         video2pde report result --latex
     """
-    from video2pde.report.publish import render_folder
+    from video2pde.publish import render_folder
 
     print(f"report: {render_folder(folder, latex, figures)}")
 
@@ -192,7 +192,7 @@ def _follow(
             result = interruptible(lambda: run_pipeline(film, out, settings, events, until, latex, figures), events)
     finally:
         logging.captureWarnings(False)
-    if result is None:
+    if result.test is None:
         print(f"stage '{until}' is done; 'video2pde run' goes on from here", file=sys.stderr)
         return
     print(result.summary())

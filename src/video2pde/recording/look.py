@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.files import atomic_path
+from video2pde.progress import Progress
 from video2pde.recording.base import DamagedError, Header, Picture, Recording
 from video2pde.recording.layout import plan_layout
 from video2pde.recording.resize import AreaResizer
 from video2pde.recording.source import open_recording
 from video2pde.settings import RecordingSettings, Settings
 
-Progress = Callable[[int, int | None], None]
 Box = tuple[int, int, int, int]
 LONGER_SIDE = 480  # pixels of a preview frame
 MOST = 48  # frames compared

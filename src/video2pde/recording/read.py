@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.field import Field, held_back, Provenance
+from video2pde.progress import Progress
 from video2pde.recording.arrays import is_saved_field
 from video2pde.recording.base import DamagedError, Header, Picture, Recording
 from video2pde.recording.checks import (
@@ -56,7 +56,6 @@ from video2pde.recording.timing import assemble, FrameStore, plan_times
 from video2pde.recording.warn import collect_warnings
 from video2pde.settings import RecordingSettings, Settings
 
-Progress = Callable[[int, int | None], None]
 SAVED_FIELD_KEYS = ("start", "stop", "every", "mask", "allow_truncated")
 
 

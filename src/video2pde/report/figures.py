@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from video2pde.files import atomic_path
+from video2pde.record import Run
 from video2pde.report import (
     calibration_figures,
     discovery_figures,
@@ -21,7 +22,6 @@ from video2pde.report import (
     rollout_figures,
     style,
 )
-from video2pde.report.artefacts import Artefacts
 from video2pde.stages import FRONT
 
 FORMATS = ("png", "pdf")
@@ -34,7 +34,7 @@ INDEX = "figures.txt"
 Drawing = tuple[str, Callable[[], Figure]]
 
 
-def collect_figures(run: Artefacts) -> list[Drawing]:
+def collect_figures(run: Run) -> list[Drawing]:
     """List what can be drawn of this run: (name, function that draws it)."""
     return [
         *_of_recording(run), *_of_structure(run), *_of_validation(run), *_of_refinement(run), *_of_calibration(run),
@@ -42,7 +42,7 @@ def collect_figures(run: Artefacts) -> list[Drawing]:
     ]  # fmt: skip
 
 
-def write_figures(run: Artefacts, folder: Path) -> dict[str, bytes]:
+def write_figures(run: Run, folder: Path) -> dict[str, bytes]:
     """Write every figure as PNG and PDF; return small PNGs for the page, by name.
 
     Figures that an earlier run left and this one does not have are removed.
@@ -87,7 +87,7 @@ def _file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", text).lstrip(".")
 
 
-def _of_recording(run: Artefacts) -> Iterator[Drawing]:
+def _of_recording(run: Run) -> Iterator[Drawing]:
     recording = run.recording
     if recording is None:
         return
@@ -97,11 +97,11 @@ def _of_recording(run: Artefacts) -> Iterator[Drawing]:
         yield "smoothing", partial(recording_figures.draw_smoothing, recording)
         yield "smoothing-midline", partial(recording_figures.draw_midline, recording)
     yield "snapshots", partial(recording_figures.draw_snapshots, recording)
-    if run.drift is not None:
-        yield "drift", partial(discovery_figures.draw_drift, run.drift, recording.field)
+    if run.longest_drift is not None:
+        yield "drift", partial(discovery_figures.draw_drift, run.longest_drift, recording.field)
 
 
-def _of_structure(run: Artefacts) -> Iterator[Drawing]:
+def _of_structure(run: Run) -> Iterator[Drawing]:
     if run.discovery is None:
         return
     found, on = run.discovery.identifiability, run.settings.regression.threshold_on
@@ -112,7 +112,7 @@ def _of_structure(run: Artefacts) -> Iterator[Drawing]:
     yield "stability-coefficients", partial(discovery_figures.draw_coefficient_stability, found, unit=run.unit)
 
 
-def _of_validation(run: Artefacts) -> Iterator[Drawing]:
+def _of_validation(run: Run) -> Iterator[Drawing]:
     validation = run.validation
     if validation is None:
         return
@@ -122,8 +122,8 @@ def _of_validation(run: Artefacts) -> Iterator[Drawing]:
     yield "validation-fronts", partial(rollout_figures.figure_fronts, validation)
 
 
-def _of_refinement(run: Artefacts) -> Iterator[Drawing]:
-    for name, refinement in run.refined.items():
+def _of_refinement(run: Run) -> Iterator[Drawing]:
+    for name, refinement in run.refinement.items():
         verdict = "converged" if refinement.converged else "not converged"
         title = f"{name}: {verdict}"
         yield (
@@ -139,31 +139,31 @@ def _of_refinement(run: Artefacts) -> Iterator[Drawing]:
         )
 
 
-def _of_calibration(run: Artefacts) -> Iterator[Drawing]:
-    if not run.calibrations:
+def _of_calibration(run: Run) -> Iterator[Drawing]:
+    if not run.calibration:
         return
     weak = {}
     if run.discovery is not None:
         weak = {c.library: c.coefficients for c in run.discovery.contenders}
-    yield "coefficients", partial(calibration_figures.figure_intervals, run.calibrations, run.refined, weak, run.unit)
-    for name, calibration in run.calibrations.items():
+    yield "coefficients", partial(calibration_figures.figure_intervals, run.calibration, run.refinement, weak, run.unit)
+    for name, calibration in run.calibration.items():
         if calibration.bootstrap is not None and calibration.bootstrap.converged >= 3:
             yield f"bootstrap-{_file_name(name)}", partial(calibration_figures.figure_pairs, calibration, run.unit)
             yield (
                 f"bootstrap-convergence-{_file_name(name)}",
                 partial(calibration_figures.figure_convergence, calibration, run.unit),
             )
-    final = run.final_validation
+    final = run.calibrated_validation
     names = set() if final is None else {row.library for row in final.rows}
-    for name in run.fronts:
+    for name in run.front:
         if final is not None and f"{name} {FRONT}" in names:
             yield f"front-{_file_name(name)}", partial(calibration_figures.figure_front_fits, final, name)
 
 
-def _of_test(run: Artefacts) -> Iterator[Drawing]:
-    if run.evaluation is None:
+def _of_test(run: Run) -> Iterator[Drawing]:
+    if run.test is None:
         return
-    test, score = run.evaluation.scores, run.test_score
+    test, score = run.test.scores, run.test_score
     scores = [row.measured for row in test.rows]
     yield "test-over-time", partial(rollout_figures.figure_errors_over_time, test, scores)
     if test.rows:

@@ -10,10 +10,10 @@ from video2pde.calibration import Calibration
 from video2pde.calibration.front import FrontFit
 from video2pde.discovery.identifiability import Identifiability
 from video2pde.files import atomic_write
+from video2pde.record import Run
 from video2pde.recording.checks import Checks, SmoothingSweep
 from video2pde.recording.warn import FLICKER, REPEATED, SATURATED, SHAKE, SIGNAL_SATURATED
 from video2pde.refinement.result import check_agreement, Refinement
-from video2pde.report.artefacts import Artefacts
 from video2pde.report.discovery_tables import tabulate_coefficients, tabulate_conditioning, tabulate_stability
 from video2pde.report.document import Check
 from video2pde.report.sheets import Entry, fill, Sheet, to_csv, to_latex
@@ -32,7 +32,7 @@ NAMES = (
 """Names of all tables; a run leaves those that it has numbers for."""
 
 
-def collect_sheets(run: Artefacts) -> list[Sheet]:
+def collect_sheets(run: Run) -> list[Sheet]:
     """Make every table that the run has numbers for."""
     sheets: list[Sheet] = []
     if run.recording is not None and run.recording.checks is not None:
@@ -47,20 +47,20 @@ def collect_sheets(run: Artefacts) -> list[Sheet]:
         sheets += [list_conditioning(found), list_coefficients(found), list_stability(found)]
     if run.validation is not None:
         sheets += [list_modes(run.validation), list_scores(run.validation, "validation-scores")]
-    if run.refined:
-        sheets.append(list_refined(run.refined, run.calibrations))
+    if run.refinement:
+        sheets.append(list_refined(run.refinement, run.calibration))
     if run.comparison is not None:
         sheets.append(list_direct(run.comparison))
-    if run.calibrations:
-        sheets += [list_calibrated(run.calibrations, run.final_validation), list_starts(run.calibrations)]
-    if run.fronts:
-        sheets.append(list_fronts(run.fronts))
+    if run.calibration:
+        sheets += [list_calibrated(run.calibration, run.calibrated_validation), list_starts(run.calibration)]
+    if run.front:
+        sheets.append(list_fronts(run.front))
     if run.selection is not None and run.selection.candidates:
         sheets.append(list_selection(run.selection))
-    if run.final_validation is not None and run.final_validation.rows:
-        sheets.append(list_scores(run.final_validation, "calibrated-validation", ("measured", "baseline")))
-    if run.evaluation is not None:
-        sheets.append(list_scores(run.evaluation.scores, "test", ("measured", "baseline")))
+    if run.calibrated_validation is not None and run.calibrated_validation.rows:
+        sheets.append(list_scores(run.calibrated_validation, "calibrated-validation", ("measured", "baseline")))
+    if run.test is not None:
+        sheets.append(list_scores(run.test.scores, "test", ("measured", "baseline")))
     return sheets
 
 

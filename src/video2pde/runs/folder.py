@@ -10,13 +10,11 @@ was killed and continued works on exactly the same values as one that was not.
 
 from __future__ import annotations
 
-import json
 import logging
-import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -25,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from video2pde import __version__
 from video2pde.errors import InputError
-from video2pde.files import atomic_write
+from video2pde.files import json_text, write_text
 from video2pde.runs.archive import load_artefact, read_meta, save_artefact
 from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.keys import stage_key
@@ -112,14 +110,11 @@ class RunFolder:
         """Write a text file of the run, whole or not at all."""
         path = self.path / name
         _make_folder(path.parent)
-        with atomic_write(path) as file:
-            file.write(text.encode("utf-8"))
-        return path
+        return write_text(path, text)
 
     def write_json(self, name: str, value: Any) -> Path:
         """Write a JSON file of the run, whole or not at all; NaN and infinity, unknown to JSON, become null."""
-        text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-        return self.write_text(name, text + "\n")
+        return self.write_text(name, json_text(value))
 
     def _compute(self, path: Path, name: str, key: str, compute: Callable[[], Any]) -> float:
         """Compute and write an artefact; it is let go on return, before its file is read."""
@@ -229,13 +224,3 @@ def _start_log(path: Path) -> logging.Handler:
     logger.setLevel(logging.DEBUG)
     logger.info("video2pde %s, process %d", __version__, os.getpid())
     return handler
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    return value

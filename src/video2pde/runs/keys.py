@@ -16,8 +16,9 @@ def stage_key(
     name: str,
     inputs: Sequence[str],
     settings: Any = (),
+    *,
     version: str = __version__,
-    seed: int | None = None,
+    code: str = "",
 ) -> str:
     """Hash what a stage's artefact depends on, as SHA-256 over canonical JSON.
 
@@ -28,14 +29,14 @@ def stage_key(
     settings : the sections that it reads: one, or several in a sequence or by name, among plain values if need be.
         The number of workers never counts: it changes no result.
     version : the package's.
-    seed : the seed that it draws from, where the settings do not hold it.
+    code : the hash of the code that computes it, see ``code.hash_code``.
     """
     content = {
         "stage": name,
         "inputs": list(inputs),
         "settings": _plain(settings),
         "version": version,
-        "seed": seed,
+        "code": code,
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

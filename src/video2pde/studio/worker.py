@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from video2pde.errors import Video2pdeError
@@ -56,11 +55,11 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
 
 def live(request: dict[str, Any]) -> dict[str, Any]:
     """Write the page of a run, finished or not, to a file of the studio's own."""
-    from video2pde.report.artefacts import load_artefacts
+    from video2pde.record import load_run
     from video2pde.report.content import compose_page, Story
     from video2pde.report.page import write_page
 
-    write_page(compose_page(Story(load_artefacts(Path(request["run"])), {}, None)), request["target"])
+    write_page(compose_page(Story(load_run(request["run"]), {}, None)), request["target"])
     return {"written": True}
 
 

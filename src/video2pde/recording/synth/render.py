@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -20,13 +20,13 @@ from scipy import ndimage
 from video2pde.errors import InputError, StageError
 from video2pde.field import Grid
 from video2pde.files import atomic_path, atomic_write
+from video2pde.progress import Progress
 from video2pde.recording.synth.laws import Case, make_case
 from video2pde.recording.synth.optics import Optics, Shot
 from video2pde.recording.synth.solvers import sample_case
 from video2pde.recording.synth.volumes import sample_volumes
 
 Picture = NDArray[np.float32]
-Progress = Callable[[int, int], None]
 
 EXTENT = 200.0  # image units along the crop's longer side
 BLACK, WHITE = 16.0, 235.0  # limited range

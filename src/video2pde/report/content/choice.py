@@ -31,7 +31,7 @@ def tell_selection(story: Story) -> Section | None:
     if selection.candidates:
         items.append(_criteria(story, selection))
     for name in selection.tied[1:]:
-        other = story.run.calibrations[name]
+        other = story.run.calibration[name]
         items.append(
             Equation(
                 equation_latex(other.terms, other.estimates),

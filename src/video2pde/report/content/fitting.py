@@ -37,17 +37,17 @@ MOST_STEPS = 600
 def tell_refinement(story: Story) -> Section | None:
     """Tell what the inverse PINN made of the weak coefficients."""
     run = story.run
-    if "refinement" not in run.stages:
+    if not run.has("refinement"):
         return None
-    if not run.refined:
+    if not run.refinement:
         why = (
             "switched off in the settings"
             if not run.settings.refinement.enabled
             else "there was no contender to refine"
         )
         return Section("refinement", "Inverse PINN", f"No refinement was made: {why}.")
-    items: list[Item] = [story.table(tables.list_refined(run.refined, run.calibrations))]
-    for name, refinement in run.refined.items():
+    items: list[Item] = [story.table(tables.list_refined(run.refinement, run.calibration))]
+    for name, refinement in run.refinement.items():
         charts = (*_coefficient_histories(story, name, refinement), _losses(name, refinement))
         items.append(Tiles(charts, min(3, len(charts))))
         level: Level = "good" if refinement.converged else "warning"
@@ -66,13 +66,13 @@ def tell_refinement(story: Story) -> Section | None:
 
 def _refinement_sentence(story: Story) -> str:
     parts = []
-    for name, refinement in story.run.refined.items():
+    for name, refinement in story.run.refinement.items():
         state = "converged" if refinement.converged else "did not converge"
         moves = listed(
             f"{story.term(t)} from {number((refinement.start or {}).get(t))} to {number(v)}"
             for t, v in refinement.coefficients.items()
         )
-        calibration = story.run.calibrations.get(name)
+        calibration = story.run.calibration.get(name)
         agree = ""
         if calibration is not None:
             inside = [a.inside for a in check_agreement(refinement, calibration.estimates)]
@@ -144,12 +144,12 @@ def _losses(name: str, refinement: Refinement) -> Chart:
 def tell_calibration(story: Story) -> Section | None:
     """Tell the calibrated coefficients and how the bootstrap spreads them."""
     run = story.run
-    if "calibration" not in run.stages:
+    if not run.has("calibration"):
         return None
-    if not run.calibrations:
+    if not run.calibration:
         return Section("calibration", "Calibration and bootstrap", "Nothing was calibrated: no library went on.")
-    chosen = run.chosen or next(iter(run.calibrations.values()))
-    sheet = tables.list_calibrated(run.calibrations, run.final_validation)
+    chosen = run.chosen or next(iter(run.calibration.values()))
+    sheet = tables.list_calibrated(run.calibration, run.calibrated_validation)
     items: list[Item] = [
         story.table(
             sheet.only("library", "term", "estimate", "bias", "std", "replicates", "converged", "same_place", "rrmse")
@@ -157,10 +157,10 @@ def tell_calibration(story: Story) -> Section | None:
     ]
     items += _by_stage(story, chosen)
     items += _bootstrap(story, chosen)
-    for name, calibration in run.calibrations.items():
+    for name, calibration in run.calibration.items():
         if calibration is not chosen:
             items.append(Details(f"Library {name}", (*_by_stage(story, calibration), *_bootstrap(story, calibration))))
-    items.append(Details("Every start and where it ended", (story.table(tables.list_starts(run.calibrations)),)))
+    items.append(Details("Every start and where it ended", (story.table(tables.list_starts(run.calibration)),)))
     return Section("calibration", "Calibration and bootstrap", _calibration_sentence(story, chosen), tuple(items))
 
 
@@ -183,8 +183,8 @@ def _calibration_sentence(story: Story, chosen: Calibration) -> str:
 def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
     """Chart each coefficient as the stages found it, one after the other."""
     found = story.run.discovery
-    refinement = story.run.refined.get(calibration.library)
-    fronts = [f for f in story.run.fronts.get(calibration.library, ()) if f.positive and f.converged]
+    refinement = story.run.refinement.get(calibration.library)
+    fronts = [f for f in story.run.front.get(calibration.library, ()) if f.positive and f.converged]
     best = min(fronts, key=lambda f: f.objective, default=None)
     charts = []
     for term in calibration.terms:
@@ -277,18 +277,18 @@ def _histograms(
 def tell_front(story: Story) -> Section | None:
     """Tell what fitting the front's position changes."""
     run = story.run
-    if "front" not in run.stages:
+    if not run.has("front"):
         return None
     title = "Front-aware recalibration"
-    if not run.fronts:
+    if not run.front:
         why = "switched off in the settings" if not run.settings.front.enabled else "no contender has a front to follow"
         return Section("front", title, f"No front-aware fit was made: {why}.")
-    items: list[Item] = [story.table(tables.list_fronts(run.fronts))]
-    final = run.final_validation
+    items: list[Item] = [story.table(tables.list_fronts(run.front))]
+    final = run.calibrated_validation
     sentence = "The front-aware fits were made; they have not been rolled out yet."
     if final is not None:
         scores = {row.library: row.measured for row in final.rows}
-        pairs = [(n, scores[n], scores[f"{n} {FRONT}"]) for n in run.fronts if n in scores and f"{n} {FRONT}" in scores]
+        pairs = [(n, scores[n], scores[f"{n} {FRONT}"]) for n in run.front if n in scores and f"{n} {FRONT}" in scores]
         wanted = [score for _, plain, aware in pairs for score in (plain, aware)]
         items += draw_over_time(final, wanted) if wanted else ()
         sentence = "; ".join(

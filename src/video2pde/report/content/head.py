@@ -51,7 +51,7 @@ def compose_head(story: Story, player: bool = True) -> Head:
         return Head("This run is not finished", "info", so_far, player=film, notes=_notes(story))
     verdict, level = VERDICTS[run.selection.verdict]
     summary = _summary(story, run.selection)
-    if run.evaluation is None:
+    if run.test is None:
         return Head(f"{verdict}, so far", "info", summary, *_law(story), player=film, notes=_notes(story))
     score = run.test_score
     if run.selection.verdict == "law" and score is not None and not score.beats_persistence:
@@ -62,7 +62,7 @@ def compose_head(story: Story, player: bool = True) -> Head:
         summary,
         *_law(story),
         headlines=_headlines(story),
-        comparisons=_comparisons(story, run.evaluation.scores),
+        comparisons=_comparisons(story, run.test.scores),
         player=film,
         notes=_notes(story),
     )
@@ -79,13 +79,13 @@ def _summary(story: Story, selection: Selection) -> Text:
     reason = story.prose(selection.reason[:1].upper() + selection.reason[1:])
     score, run = story.run.test_score, story.run
     parts: list[str] = [reason.rstrip(".") + "."]
-    if run.evaluation is None:
+    if run.test is None:
         parts.append(" The test window has not been read yet.")
     elif score is None:
-        persistence = run.evaluation.scores.persistence.full.rrmse
+        persistence = run.test.scores.persistence.full.rrmse
         parts.append(f" Keeping the last known frame is wrong by {percent(persistence)} on the held-out frames.")
     else:
-        parts.append(f" {_held_out(score, run.evaluation.scores)}")
+        parts.append(f" {_held_out(score, run.test.scores)}")
     return (*parts, " See ", Link("how it was chosen", "selection"), ".")
 
 
@@ -210,7 +210,7 @@ def _player(story: Story) -> Player | None:
     run = story.run
     if run.field is None:
         return None
-    forecasts = () if run.evaluation is None else run.evaluation.forecasts
+    forecasts = () if run.test is None else run.test.forecasts
     caption = (
         "Each forecast starts from the first frame of its window, validation or test, and sees no later one; "
         "only the drift is measured along the way."

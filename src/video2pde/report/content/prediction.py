@@ -168,9 +168,9 @@ def draw_fronts(validation: Validation, score: Score) -> Chart:
 def tell_test(story: Story) -> Section | None:
     """Tell how the frozen choice predicts the test window."""
     run = story.run
-    if run.evaluation is None:
+    if run.test is None:
         return None
-    test, score = run.evaluation.scores, run.test_score
+    test, score = run.test.scores, run.test_score
     listing = tables.list_scores(test, "test", ("measured", "baseline"))
     items: list[Item] = [story.table(listing.only(*_without_verdict(listing))), *_failures(test)]
     items += draw_over_time(test, [row.measured for row in test.rows])

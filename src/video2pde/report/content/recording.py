@@ -93,7 +93,7 @@ def tell_smoothing(story: Story) -> Section | None:
 
 def tell_drift(story: Story) -> Section | None:
     """Tell how the plume drifts and what background was taken off."""
-    drift = story.run.drift
+    drift = story.run.longest_drift
     if drift is None:
         return None
     items = (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.field import Windows
-from video2pde.report.artefacts import Artefacts
+from video2pde.record import Run
 from video2pde.report.document import Cell, Image, Inline, Math, Span, Table, Text
 from video2pde.report.numbers import format_number
 from video2pde.report.plots import Colour
@@ -52,7 +52,7 @@ _DRIFT = {"drift_x": "−v_x u_x", "drift_y": "−v_y u_y", "drift": "−v·∇u
 class Story:
     """What the sections tell from: the run, finished pictures (PNG by name), the law's analysis, and the law itself."""
 
-    run: Artefacts
+    run: Run
     pictures: Mapping[str, bytes] = field(default_factory=dict)
     analysis: Analysis | None = None
     model: SavedModel | None = None
@@ -71,7 +71,7 @@ class Story:
         windows, film = self.run.windows, self.run.field
         if windows is None or film is None:
             return ()
-        end = 0 if self.run.drift is None else len(self.run.drift.times)
+        end = 0 if self.run.longest_drift is None else len(self.run.longest_drift.times)
         return tuple(
             Span(label, float(film.times[part.start]), float(film.times[min(part.stop, end) - 1]), colour)
             for label, part, colour in named_windows(windows)
@@ -119,7 +119,7 @@ class Story:
 
     def law_in_words(self, name: str) -> str:
         """Write a calibrated law with the intervals of its coefficients, in one line."""
-        law = self.run.calibrations[name]
+        law = self.run.calibration[name]
         estimates = (
             f"{self.term(term.name)} {law.estimates[term.name]} {coefficient_units(term, self.unit)}"
             for term in law.terms

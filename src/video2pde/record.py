@@ -1,0 +1,188 @@
+"""The record of a run: one typed object that holds what every stage has left.
+
+A stage is a field of :class:`Run` that is marked as one; its name is the name of the stage in the run folder, in
+``result.json`` and on the command line. ``pipeline.py`` fills the fields in order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from video2pde.calibration import Calibration
+from video2pde.calibration.front import FrontFit
+from video2pde.caveats import collect_caveats, judge_fit
+from video2pde.drift import Drift
+from video2pde.errors import InputError
+from video2pde.field import Field, Windows
+from video2pde.recording import RecordingResult
+from video2pde.refinement.result import Refinement
+from video2pde.rollout.validate import Score, Validation
+from video2pde.runs.archive import load_artefact, read_meta
+from video2pde.runs.folder import STANDING
+from video2pde.selection import Selection
+from video2pde.settings import load_settings, Settings
+from video2pde.stages import choose_windows, Discovery, Evaluation
+
+STAGE = "stage"
+"""Marks a field as a stage's artefact; its value says in words what the stage does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Hold a run: its settings and the artefact of each stage that has been run.
+
+    A stage that has not been run yet is None, or empty where it keeps its artefacts by library.
+
+    Parameters
+    ----------
+    settings : every value used.
+    timings : seconds that each stage took, in order; a stage is done if it is listed here.
+    recording : the field, with the checks on it.
+    drift : of the frames before the test window.
+    discovery : weak system, sparse fits and identifiability of every library.
+    validation : rollouts of the sparse fits over the validation window.
+    refinement, calibration, front : by library.
+    comparison : rollouts of weak and refined coefficients; None also where nothing was refined.
+    calibrated_validation : rollouts of the calibrated laws over the validation window.
+    selection : the choice, frozen.
+    test : the held-out frames, predicted once.
+
+    Examples
+    --------
+    >>> run = load_run("result")  # doctest: +SKIP
+    >>> run.calibration[run.selection.chosen].estimates["laplacian"].value  # doctest: +SKIP
+    0.6654
+    """
+
+    settings: Settings
+    timings: Mapping[str, float] = field(default_factory=dict)
+    recording: RecordingResult | None = field(default=None, metadata={STAGE: "film to field"})
+    drift: Drift | None = field(default=None, metadata={STAGE: "background, centroid, drift"})
+    discovery: Discovery | None = field(default=None, metadata={STAGE: "weak form, sparse fits, identifiability"})
+    validation: Validation | None = field(default=None, metadata={STAGE: "rollouts of every library"})
+    refinement: Mapping[str, Refinement] = field(default_factory=dict, metadata={STAGE: "inverse PINN"})
+    comparison: Validation | None = field(default=None, metadata={STAGE: "weak and refined coefficients side by side"})
+    calibration: Mapping[str, Calibration] = field(
+        default_factory=dict, metadata={STAGE: "rollout calibration and bootstrap"}
+    )
+    front: Mapping[str, tuple[FrontFit, ...]] = field(
+        default_factory=dict, metadata={STAGE: "front-aware recalibration"}
+    )
+    calibrated_validation: Validation | None = field(default=None, metadata={STAGE: "rollouts of the calibrated laws"})
+    selection: Selection | None = field(default=None, metadata={STAGE: "the choice, frozen"})
+    test: Evaluation | None = field(default=None, metadata={STAGE: "the held-out frames, once"})
+
+    def has(self, stage: str) -> bool:
+        """Tell whether a stage has been run."""
+        return stage in self.timings
+
+    @property
+    def field(self) -> Field | None:
+        return None if self.recording is None else self.recording.field
+
+    @cached_property
+    def windows(self) -> Windows | None:
+        return None if self.field is None else choose_windows(self.field, self.settings)
+
+    @property
+    def unit(self) -> str:
+        """The unit of lengths."""
+        return "image units" if self.field is None else self.field.grid.unit
+
+    @property
+    def longest_drift(self) -> Drift | None:
+        """The drift of the whole recording once the test window has been read, else of what comes before it."""
+        return self.drift if self.test is None else self.test.drift
+
+    @property
+    def chosen(self) -> Calibration | None:
+        """The chosen law, calibrated; None where there is none, or none yet."""
+        name = None if self.selection is None else self.selection.chosen
+        return None if name is None else self.calibration[name]
+
+    @property
+    def test_score(self) -> Score | None:
+        """The chosen law on the test window."""
+        if self.test is None or self.selection is None:
+            return None
+        rows = self.test.scores.rows
+        return next((row.measured for row in rows if row.library == self.selection.chosen), None)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What to bear in mind, most serious first."""
+        found = () if self.recording is None else self.recording.warnings
+        notes = () if self.drift is None else self.drift.notes
+        if self.discovery is None:
+            return (*found, *notes)
+        judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score)
+        return (*judged, *found, *notes, *collect_caveats(self.discovery, self.calibration, self.refinement))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``result.json`` holds of a finished run; numbers that do not exist are null."""
+        from video2pde.result import describe_run
+
+        return describe_run(self)
+
+    def summary(self) -> str:
+        """Say what was found: equation with intervals, verdict, errors, warnings."""
+        from video2pde.result import summarise
+
+        return summarise(self)
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+STAGES: Mapping[str, str] = {entry.name: entry.metadata[STAGE] for entry in fields(Run) if STAGE in entry.metadata}
+"""What each stage does, in words, in the order of the stages."""
+
+
+def load_run(folder: str | os.PathLike[str]) -> Run:
+    """Read what a run has left in its folder so far.
+
+    Parameters
+    ----------
+    folder : as given to ``--out``; artefacts in it of an older run with other settings are left out.
+
+    Returns
+    -------
+    The run, finished or not.
+    """
+    place = Path(folder)
+    stored = place / "settings.toml"
+    if not stored.is_file() or not (place / "stages").is_dir():
+        raise InputError(f"{place} is not the folder of a run: it has no settings.toml and stages")
+    standing = _standing(place / STANDING)
+    artefacts: dict[str, Any] = {}
+    timings: dict[str, float] = {}
+    for path in sorted((place / "stages").glob("[0-9][0-9]-*.npz")):
+        meta = read_meta(path)
+        name = str(meta["stage"])
+        if name in STAGES and (standing is None or standing.get(name) == meta["key"]):
+            artefacts[name] = load_artefact(path)
+            timings[name] = float(meta["seconds"])
+    return Run(load_settings(file=stored), timings, **artefacts)
+
+
+def _standing(path: Path) -> Mapping[str, str] | None:
+    """Read which keys the run stands on; None: a run that kept no list, whose stages all count."""
+    try:
+        keys = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    if not isinstance(keys, dict):
+        raise InputError(f"{path} holds no keys by stage; run 'video2pde run' again")
+    return keys

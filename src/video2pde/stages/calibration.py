@@ -1,0 +1,76 @@
+"""Calibration: every contender fitted to the rollout of the whole training window, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from video2pde.calibration import calibrate, Calibration, make_problem, recording_errors
+from video2pde.calibration.fit import Problem
+from video2pde.drift import Drift
+from video2pde.errors import StageError
+from video2pde.field import Field
+from video2pde.progress import Progress
+from video2pde.refinement.result import Refinement
+from video2pde.runs.events import Events, QuietEvents
+from video2pde.settings import Settings
+from video2pde.stages.structure import Contender, Discovery
+
+
+def calibrate_contenders(
+    contenders: Sequence[Contender],
+    train: Field,
+    drift: Drift,
+    found: Discovery,
+    refined: Mapping[str, Refinement],
+    settings: Settings,
+    *,
+    events: Events | None = None,
+) -> dict[str, Calibration]:
+    """Calibrate every contender; one whose rollouts cannot be completed is left out, with a warning."""
+    told = events or QuietEvents()
+    done = {}
+    for index, contender in enumerate(contenders):
+        # one contender may take ten times as long as another: the time left is not known
+        doing = f"{contender.library}, contender {index + 1} of {len(contenders)}"
+        told.progress(0, None, f"{doing}: fitting")
+
+        def tell(replicates: int, total: int | None, doing: str = doing) -> None:
+            told.progress(0, None, f"{doing}: bootstrap replicate {replicates} of {total}")
+
+        try:
+            done[contender.library] = calibrate_contender(
+                contender, train, drift, found, refined.get(contender.library), settings, tell
+            )
+        except StageError as error:
+            told.warn(f"{contender.library} is left out: {error}")
+    return done
+
+
+def calibrate_contender(
+    contender: Contender,
+    train: Field,
+    drift: Drift,
+    found: Discovery,
+    refined: Refinement | None,
+    settings: Settings,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Calibrate one contender from the weak fit, from the inverse PINN where there is one, and from a poor start."""
+    settings = settings if drift.moving else without_drift(settings)
+    problem = pose_problem(contender, train, drift, found, settings)
+    starts = {"weak": list(contender.weak.values())}
+    if refined is not None:
+        starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
+    return calibrate(contender.library, problem, starts, settings, progress, recording_errors(train))
+
+
+def pose_problem(contender: Contender, train: Field, drift: Drift, found: Discovery, settings: Settings) -> Problem:
+    """Set up the fit of a contender's rollout, with the drift that belongs to its weak coefficients."""
+    settings = settings if drift.moving else without_drift(settings)
+    velocity = contender.velocity(train, drift, found.moments)
+    return make_problem(train, contender.terms, contender.weak, velocity, found.moments, settings)
+
+
+def without_drift(settings: Settings) -> Settings:
+    """Let a calibration refine no drift: the picture does not move as a whole."""
+    return settings.model_copy(update={"calibration": settings.calibration.model_copy(update={"drift": "fixed"})})

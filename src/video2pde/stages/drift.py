@@ -1,0 +1,23 @@
+"""Drift: measured where there is something to measure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from video2pde.drift import Drift, estimate_drift, no_drift
+from video2pde.errors import StageError
+from video2pde.field import Field
+from video2pde.settings import Settings
+
+
+def measure_drift(known: Field, settings: Settings) -> Drift:
+    """Measure the drift; where nothing rises above the background there is none, and its notes say so."""
+    try:
+        drift = estimate_drift(known, settings.drift)
+    except StageError as error:
+        return replace(no_drift(known).stopped(str(error)), notes=(f"no drift was measured: {error}",))
+    if drift.empty_frames:
+        drift = replace(drift, notes=(f"{len(drift.empty_frames)} frames without signal were interpolated",))
+    if settings.drift.flow == "none":
+        return drift.stopped("the settings say so (drift.flow)")
+    return drift

@@ -1,0 +1,118 @@
+"""Structure: every library fitted in weak form, and which of them go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.discovery import weak_system
+from video2pde.discovery.flow_choice import choose_flow, FlowChoice
+from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
+from video2pde.discovery.moments import law_velocity
+from video2pde.discovery.regression import fit_library
+from video2pde.discovery.weak import WeakSystem
+from video2pde.drift import Drift
+from video2pde.field import Field, Windows
+from video2pde.flow import Flow
+from video2pde.progress import Progress
+from video2pde.rollout.baseline import fit_diffusion
+from video2pde.rollout.model import Model
+from video2pde.settings import Settings
+from video2pde.terms import libraries, Term
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """A library that goes on: its terms, the weak fit's coefficients and drift scale, and the flow beside them."""
+
+    library: str
+    terms: tuple[Term, ...]
+    coefficients: Mapping[str, float]
+    drift_scale: tuple[float, float]
+    explained: float
+    flow: Flow | None = None
+
+    @property
+    def weak(self) -> dict[str, float]:
+        """The weak fit's coefficients of the terms, without the drift's."""
+        return {term.name: self.coefficients[term.name] for term in self.terms}
+
+    @property
+    def model(self) -> Model:
+        values = tuple(self.coefficients[term.name] for term in self.terms)
+        return Model(self.terms, values, self.drift_scale, self.flow)
+
+    def velocity(self, field: Field, drift: Drift, moments: Mapping[str, Array]) -> Array:
+        """Give the uniform drift (t, 2) under this law and its flow."""
+        return law_velocity(drift, moments, self.weak, self.flow, field)
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """What the training window says about structure: the weak system, the diagnoses, and who goes on.
+
+    ``moments`` (t, 2) by term over the training window; ``models`` the sparse fits of all libraries as models;
+    ``diffusion`` the coefficient of the baseline drift + diffusion, fitted to the window's rollout; ``flow`` the flows
+    that were tried, None where nothing but a uniform drift was asked for.
+    """
+
+    system: WeakSystem
+    identifiability: Identifiability
+    contenders: tuple[Contender, ...]
+    models: Mapping[str, Model]
+    moments: Mapping[str, Array]
+    gradient_sigma: float
+    gradient_noise: float
+    diffusion: float
+    flow: FlowChoice | None = None
+
+
+def discover_structure(
+    known: Field, drift: Drift, windows: Windows, settings: Settings, progress: Progress | None = None
+) -> Discovery:
+    """Fit every library to the training window in weak form, and find out which terms it can tell apart."""
+    train = known.frames(windows.train)
+    weak = weak_system(train, drift.frames(windows.train), settings, windows.frames, progress)
+    choice, beside = None, None
+    if settings.drift.flow not in ("none", "uniform"):
+        choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)
+    columns = weak.columns if beside is None else beside
+    system = weak.system if beside is None else beside.draw(settings.weak.test_functions, np.random.default_rng(0))
+    found = diagnose_libraries(columns, system, settings)
+    by_library = libraries(settings)
+    flows = {name: None if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
+    models = {name: _as_model(by_library[name], d.fit.coefficients, flows[name]) for name, d in found.libraries.items()}
+    contenders: list[Contender] = []
+    # whole libraries first: what is left of a larger one may be one of them, and is then not a law of its own
+    for name in sorted(found.contenders, key=lambda name: len(found.libraries[name].robust) < len(by_library[name])):
+        diagnosis = found.libraries[name]
+        terms = tuple(term for term in by_library[name] if term.name in diagnosis.robust)
+        if any(set(terms) == set(other.terms) for other in contenders):
+            continue
+        fit = diagnosis.fit
+        if len(terms) < len(by_library[name]):
+            fit = fit_library(name, [term.name for term in terms], system, settings.regression)
+        scale, flow = _drift_scale(fit.coefficients), None if beside is None else beside.flow(fit.coefficients)
+        contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow))
+    return Discovery(
+        system, found, tuple(sorted(contenders, key=lambda c: -c.explained)), models, weak.moments,
+        weak.columns.gradient_sigma, weak.columns.gradient_noise,
+        fit_diffusion(train, drift.velocity[windows.train], settings.rollout), choice,
+    )  # fmt: skip
+
+
+def _drift_scale(coefficients: Mapping[str, float]) -> tuple[float, float]:
+    """Read the learned drift scale from a fit; 1 where the drift is fixed or was dropped."""
+    common = coefficients.get("drift", 1.0)
+    c_x, c_y = coefficients.get("drift_x", common), coefficients.get("drift_y", common)
+    return c_x or 1.0, c_y or 1.0
+
+
+def _as_model(terms: tuple[Term, ...], coefficients: Mapping[str, float], flow: Flow | None) -> Model:
+    kept = tuple(term for term in terms if coefficients[term.name] != 0.0)
+    return Model(kept, tuple(coefficients[term.name] for term in kept), _drift_scale(coefficients), flow)
