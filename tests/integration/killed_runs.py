@@ -36,7 +36,7 @@ def run(path: Path, reached: Step) -> None:
     with RunFolder(path, QuietEvents()) as folder:
         key, values = "film", np.arange(200_000.0)
         for name in ("read", "fit", "choose"):
-            key = stage_key(name, [key], {"scale": 3}, seed=5)
+            key = stage_key(name, [key], {"scale": 3, "seed": 5})
 
             def compute(values: Any = values, name: str = name) -> Any:
                 reached()
