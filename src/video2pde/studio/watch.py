@@ -19,6 +19,7 @@ STAGES = {
     "comparison": "weak and refined coefficients side by side",
     "calibration": "rollout calibration and bootstrap",
     "front": "front-aware recalibration",
+    "calibrated_validation": "rollouts of the calibrated laws",
     "selection": "the choice, frozen",
     "test": "the held-out frames, once",
     "report": "page, figures, tables",
