@@ -19,3 +19,14 @@ class SettingsError(InputError):
 
 class StageError(Video2pdeError):
     """Report that a stage could not finish on valid input (exit status 1)."""
+
+
+def printable(text: str) -> str:
+    """Write out what a terminal would obey or could not show: escape codes, and bytes of names that are no UTF-8."""
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else _escape(sign) for sign in text)
+
+
+def _escape(sign: str) -> str:
+    r"""Write a sign as \uXXXX, which JSON reads too."""
+    units = sign.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[k : k + 2].hex()}" for k in range(0, len(units), 2))

@@ -18,8 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.errors import InputError
-from video2pde.files import atomic_path, atomic_write
+from video2pde.errors import InputError, printable
+from video2pde.files import atomic_path, atomic_write, require_regular, require_unpacked
+from video2pde.units import require_range, require_unit
 
 Pitch = Literal["cells", "nodes"]
 SplitBy = Literal["frames", "time", "change"]
@@ -59,6 +60,11 @@ class Grid:
     width: float
     unit: str = "image units"
     pitch: Pitch = "cells"
+
+    def __post_init__(self) -> None:
+        require_unit(self.unit)
+        for size, count, what in ((self.width, self.nx, "width"), (self.height, self.ny, "height")):
+            require_range(size / max(count, 1), f"the {what} of a cell", self.unit)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -184,6 +190,10 @@ class Provenance:
     settings: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     bits: int | None = None
+
+    def __post_init__(self) -> None:
+        # a name that is no UTF-8 could not be written to any file of the run
+        object.__setattr__(self, "path", printable(self.path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,6 +338,8 @@ class Field:
     def load(cls, path: str | os.PathLike[str]) -> Field:
         """Read a field that ``save`` wrote."""
         try:
+            require_regular(Path(path))
+            require_unpacked(Path(path))
             with np.load(path, allow_pickle=False) as stored:
                 meta = json.loads(str(stored["meta"]))
                 if meta["format"] > FORMAT_VERSION:

@@ -1,17 +1,20 @@
-"""Files that are written whole or not at all."""
+"""Files: written whole or not at all, and read only where they are files and fit into memory."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import stat
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, IO
 
 from video2pde.errors import InputError
+from video2pde.machine import require_memory
 
 
 @contextmanager
@@ -71,3 +74,17 @@ def plain_json(value: Any) -> Any:
     if hasattr(value, "item") and not isinstance(value, str | bytes):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what is no plain file or folder: a pipe or a device would be read without end."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path} is not a file but a pipe or a device; copy what it gives into a file first")
+
+
+def require_unpacked(path: Path) -> None:
+    """Refuse an archive that unpacks to more than memory holds, by what its directory declares."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    require_memory(size, f"{path} unpacked would", "cut the recording into parts, or save fewer frames of it")

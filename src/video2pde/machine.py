@@ -47,7 +47,8 @@ def available_memory() -> int:
 def require_memory(needed: float, what: str, cure: str, available: int | None = None) -> None:
     """Refuse what would need more than four fifths of the available memory, before it is allocated.
 
-    ``what`` begins the sentence "… need about 12.0 GB of memory", ``cure`` says what to do about it.
+    ``what`` begins the sentence "… need about 12.0 GB of memory" (several things, or one that would), ``cure`` says
+    what to do about it.
     """
     free = available_memory() if available is None else available
     if needed > LIMIT * free:

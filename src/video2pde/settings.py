@@ -16,11 +16,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator, ValidationError
 
 from video2pde.errors import SettingsError
+from video2pde.files import require_regular
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=1e-12, le=1e12)]
+LibraryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]{0,39}$")]
+"""It names files too: letters, digits, spaces and _ . + - alone, 40 at most."""
 
 
 class Section(BaseModel):
@@ -41,7 +46,9 @@ class RecordingSettings(Section):
     grid: tuple[Annotated[int, Field(ge=4)], Annotated[int, Field(ge=4)]] | None = Field(
         None, description="rows, columns of the field; none: 200 on the longer side, never more than the pixels"
     )
-    smooth: NotNegative = Field(0.0, description="σ in grid pixels of the Gaussian filter on the field; 0: none")
+    smooth: Annotated[float, Field(ge=0, le=1000)] = Field(
+        0.0, description="σ in grid pixels of the Gaussian filter on the field; 0: none"
+    )
     observable: Literal["dark", "bright", "absorbance"] = Field(
         "dark", description="dark: 1 − I/Imax (ink); bright: I/Imax (fluorescence); absorbance: −log10(I/I0)"
     )
@@ -82,7 +89,7 @@ class RecordingSettings(Section):
     )
     stop: Annotated[int, Field(ge=1)] | None = Field(None, description="first frame no longer used")
     every: Count = Field(1, description="use every n-th frame")
-    fps: Positive | None = Field(
+    fps: Rate | None = Field(
         None, description="frames per second; needed where frames carry no times, overrides the recording's times"
     )
     mask: str | None = Field(
@@ -269,7 +276,7 @@ class CalibrationSettings(Section):
     replicates: Annotated[int, Field(ge=0)] = Field(50, description="bootstrap replicates B")
     bootstrap: Literal["residual", "restart"] = Field("residual", description="form of the block bootstrap")
     block_length: Count | Literal["sqrt", "automatic"] = Field("sqrt", description="frames in a block")
-    seed: int = Field(42, description="seed of the bootstrap")
+    seed: Seed = Field(42, description="seed of the bootstrap")
 
 
 class FrontSettings(Section):
@@ -292,7 +299,7 @@ class SelectionSettings(Section):
 class RunSettings(Section):
     """How the run is carried out."""
 
-    seed: int = Field(0, description="seed of everything that is random")
+    seed: Seed = Field(0, description="seed of everything that is random")
     workers: Annotated[int, Field(ge=1)] | Literal["auto"] = Field("auto", description="processes; auto: one per core")
     device: Literal["cpu", "gpu"] = Field("cpu", description="where rollouts and the network run")
 
@@ -322,7 +329,7 @@ class Settings(Section):
     terms: dict[str, tuple[TermSettings, ...]] = Field(
         default_factory=dict, description="terms of the user's own, by name: a list of parts that are added"
     )
-    libraries: dict[str, tuple[str, ...]] = Field(
+    libraries: dict[LibraryName, tuple[str, ...]] = Field(
         default_factory=dict, description="libraries of the user's own, by name: term names without the drift"
     )
 
@@ -428,6 +435,7 @@ def load_settings(
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
+        require_regular(path)
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"cannot read the settings file {path}: {error.strerror or error}") from None

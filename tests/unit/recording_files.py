@@ -86,6 +86,15 @@ def turn_film(path: Path, quarters_clockwise: int) -> None:
     path.write_bytes(bytes(data))
 
 
+def orient_film(path: Path, a: int, b: int, c: int, d: int) -> None:
+    """Write x' = a x + c y, y' = b x + d y into the track header of an mp4 file: where a stored pixel is shown."""
+    data = bytearray(path.read_bytes())
+    at = data.index(b"tkhd") + 4 + 4 + 20 + 16
+    one = 1 << 16
+    data[at : at + 36] = struct.pack(">9i", a * one, b * one, 0, c * one, d * one, 0, 0, 0, 1 << 30)
+    path.write_bytes(bytes(data))
+
+
 def cut_short(path: Path, share: float) -> Path:
     """Keep the first ``share`` of a file's bytes."""
     data = path.read_bytes()

@@ -63,3 +63,11 @@ def test_a_disk_that_takes_nothing_costs_the_cache_alone(tmp_path: Path) -> None
     )
     assert run(tmp_path, full) == ["42", "0"]
     assert run(tmp_path, full) == ["42", "0"]
+
+
+def test_nothing_else_keeps_compiled_code() -> None:
+    source = Path(__file__).resolve().parents[2] / "src"
+    users = [path.name for path in source.rglob("*.py") if "import njit" in path.read_text(encoding="utf-8")]
+    assert len(users) > 3
+    for path in source.rglob("*.py"):
+        assert path.name == "compiled.py" or "from numba import njit" not in path.read_text(encoding="utf-8"), path

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image
-from recording_files import blot, FULL, levels, LIMITED, turn_film, write_film
+from recording_files import blot, FULL, levels, LIMITED, orient_film, turn_film, write_film
 
 from video2pde.errors import InputError
 from video2pde.field import Field
@@ -106,6 +106,9 @@ def test_reads_packed_colour_and_grey_pixels(tmp_path: Path, codec: str, pix_fmt
     assert_reads(path, 0.005)
 
 
+ORIENTATIONS = [(p, 0, 0, q) for p in (1, -1) for q in (1, -1)] + [(0, p, q, 0) for p in (1, -1) for q in (1, -1)]
+
+
 @pytest.mark.parametrize("quarters", [1, 2, 3])
 def test_rotation_metadata_is_honoured(tmp_path: Path, quarters: int) -> None:
     """The film is stored turned; the header asks the player to turn it back."""
@@ -114,6 +117,21 @@ def test_rotation_metadata_is_honoured(tmp_path: Path, quarters: int) -> None:
     turn_film(path, quarters)
     field = assert_reads(path, 0.012)
     assert any("turned" in note for note in field.provenance.notes)
+
+
+@pytest.mark.parametrize("matrix", ORIENTATIONS)
+def test_mirrored_and_turned_films_are_shown_as_they_ask(tmp_path: Path, matrix: tuple[int, int, int, int]) -> None:
+    shown = levels(blot(), 16, 235)
+    a, b, c, d = matrix
+    rows, columns = shown.shape[1:]
+    height, width = (rows, columns) if a else (columns, rows)
+    y, x = np.mgrid[:height, :width]
+    across, down = a * x + c * y, b * x + d * y
+    stored = shown[:, down - down.min(), across - across.min()]
+    path = write_film(tmp_path / "film.mp4", np.ascontiguousarray(stored))
+    orient_film(path, *matrix)
+    field = assert_reads(path, 0.012)
+    assert any("mirrored" in note for note in field.provenance.notes) == (a * d - b * c < 0)
 
 
 def test_a_variable_frame_rate_is_kept(tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    from video2pde.cli.app import run
+    try:
+        from video2pde.cli.app import run
 
-    return run(arguments)
+        return run(arguments)
+    except KeyboardInterrupt:  # while the program itself is being loaded
+        print("interrupted", file=sys.stderr)
+        return 130
 
 
 __all__ = ["main"]

@@ -17,6 +17,7 @@ from video2pde import __version__
 from video2pde.cli import recording, using
 from video2pde.cli import run as run_commands
 from video2pde.cli import studio as studio_command
+from video2pde.cli.console import complain, prepare_console
 from video2pde.errors import InputError, Video2pdeError
 
 OVERVIEW = """Turn a recording of something that spreads into the equation that it follows.
@@ -49,6 +50,7 @@ app.command(studio_command.studio)
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status; every error ends as one line on stderr."""
+    prepare_console()
     try:
         status = _execute(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
@@ -57,7 +59,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = DONE
     except KeyboardInterrupt:
-        _complain("interrupted; what was finished before is kept")
+        complain("interrupted; what was finished before is kept")
         status = INTERRUPTED
     except Exception as error:
         status = explain(error)
@@ -65,6 +67,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _execute(tokens: list[str]) -> int:
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        if not token or (token.startswith("--") and token.endswith("=")):
+            raise InputError(
+                f"the value after '{token.rstrip('=') or before or 'video2pde'}' is empty; give one, or leave it out"
+            )
     try:
         command, bound, *_ = app.parse_args(tokens or ["--help"], exit_on_error=False, print_error=False)
     except CycloptsError as error:
@@ -78,22 +85,18 @@ def explain(error: Exception) -> int:
     if os.environ.get("VIDEO2PDE_DEBUG"):
         traceback.print_exception(error)
     if isinstance(error, Video2pdeError):
-        _complain(f"error: {_one_line(error)}")
+        complain(f"error: {_one_line(error)}")
         return error.exit_status
     if isinstance(error, MemoryError):
-        _complain("error: not enough memory; use a smaller grid (--grid) or fewer frames (--every)")
+        complain("error: not enough memory; use a smaller grid (--grid) or fewer frames (--every)")
         return FAILED
     if isinstance(error, OSError) and error.filename is not None:
-        _complain(f"error: {error.filename}: {error.strerror or error}")
+        complain(f"error: {error.filename}: {error.strerror or error}")
         return BAD_INPUT
     name = type(error).__name__
-    _complain(f"error: unexpected {name}: {_one_line(error)} (VIDEO2PDE_DEBUG=1 shows where; please report it)")
+    complain(f"error: unexpected {name}: {_one_line(error)} (VIDEO2PDE_DEBUG=1 shows where; please report it)")
     return FAILED
 
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
-
-
-def _complain(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -24,7 +24,8 @@ def staged_folder(target: Path) -> Iterator[Path]:
             raise InputError(f"cannot write into {target}: it is a file, not a folder")
         above = next(folder for folder in target.absolute().parents if folder.exists())
         beside = target if target.is_dir() else above
-        folder = Path(tempfile.mkdtemp(prefix=".video2pde-", dir=beside))
+        _remove_leftovers(beside)
+        folder = Path(tempfile.mkdtemp(prefix=f".video2pde-{os.getpid()}-", dir=beside))
     except OSError as error:
         raise InputError(f"cannot write into {target}: {error.strerror or error}") from None
     try:
@@ -34,6 +35,16 @@ def staged_folder(target: Path) -> Iterator[Path]:
         raise InputError(f"cannot write into {target}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_leftovers(beside: Path) -> None:
+    """Remove what a process that was killed has left here; the folder's name tells which process made it."""
+    import psutil
+
+    for folder in beside.glob(".video2pde-*-*"):
+        process = folder.name.split("-")[1]
+        if process.isdigit() and not psutil.pid_exists(int(process)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _move_into(source: Path, target: Path) -> None:

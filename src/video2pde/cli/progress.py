@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from video2pde.cli.console import complain
+from video2pde.errors import printable
+
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -27,11 +30,11 @@ class Display:
     def say(self, line: str) -> None:
         """Print a message."""
         if not self.quiet:
-            print(line, file=sys.stderr, flush=True)
+            complain(line)
 
     def warn(self, line: str) -> None:
         """Print a warning, even when quiet: it is about the result."""
-        print(f"warning: {line}", file=sys.stderr, flush=True)
+        complain(f"warning: {line}")
 
     @contextmanager
     def task(self, name: str) -> Iterator[Report]:
@@ -40,7 +43,7 @@ class Display:
             yield _ignore
         elif self._live:
             with _bar() as bar:
-                yield _Bar(bar, bar.add_task(name, total=None, note=""))
+                yield _Bar(bar, bar.add_task(printable(name), total=None, note=""))
         else:
             lines = _Lines(name)
             yield lines
@@ -102,4 +105,4 @@ class _Lines:
         self._print(f"{count}{time.monotonic() - self._started:.1f} s")
 
     def _print(self, text: str) -> None:
-        print(f"{self._name}: {text}", file=sys.stderr, flush=True)
+        complain(f"{self._name}: {text}")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TYPE_CHECKING
 
 from cyclopts import Group, Parameter
 
+from video2pde.cli.console import tell
 from video2pde.cli.options import (
     DEFAULT_RECORDING,
     DEFAULT_SETTINGS,
@@ -52,14 +53,20 @@ def preview(
 
     display = Display(settings.quiet)
     chosen = settings.load(recording)
-    picture = out or Path(f"{film.stem or film.resolve().name}-preview.png")
+    picture = out or _preview_name(film)
     with display.task(f"looking at {film.name}") as report:
         seen = look(film, chosen, picture, report)
     for note in seen.notes:
         display.say(f"note: {note}")
     size = f"{seen.count} frames of {seen.header.width}×{seen.header.height}"
     display.say(f"{size}; wrote {picture}; {'suggested' if seen.suggested else 'given'} crop:")
-    print(f"--crop {','.join(map(str, seen.crop))}")
+    tell(f"--crop {','.join(map(str, seen.crop))}")
+
+
+def _preview_name(film: Path) -> Path:
+    """Name the picture after the film, in this folder; not among the frames, where this folder is the recording."""
+    picture = Path(f"{film.resolve().stem}-preview.png")
+    return film.resolve().parent / picture if film.is_dir() and film.resolve() == Path.cwd() else picture
 
 
 def field(
@@ -99,8 +106,8 @@ def field(
         display.say(f"note: {note}")
     for line in result.warnings:
         display.warn(line)
-    print(_describe(result))
-    print(f"written: {out if alone else out / 'field.npz'}")
+    tell(_describe(result))
+    tell(f"written: {out if alone else out / 'field.npz'}")
 
 
 def _write_checks(result: RecordingResult, folder: Path, figures: bool, display: Display) -> None:
@@ -244,7 +251,7 @@ def synth(
         video2pde synth frap --out sheet
     """
     if list_:
-        print(_list_cases())
+        tell(_list_cases())
         return
     if case is None or out is None:
         raise InputError(
@@ -265,8 +272,8 @@ def synth(
         _refuse_options(f"the recording '{case}'", law, camera, deviation, but="seed")
         with staged_folder(out) as folder:
             written = write_laboratory(case, folder, law.seed or 0)
-        print(out / written.name)
-        print(out / "truth.json")
+        tell(out / written.name)
+        tell(out / "truth.json")
         return
     if case == DEMO:
         _refuse_options("the demo's recording", law, camera, deviation)
@@ -280,8 +287,8 @@ def synth(
     with staged_folder(out) as folder, display.task(f"rendering {chosen.name}") as report:
         film = render_film(chosen, folder, eye, report, extra=describe_deviations(broken))
     display.say(f"law: {chosen.truth['equation']}")
-    print(out / film.name)
-    print(out / "truth.json")
+    tell(out / film.name)
+    tell(out / "truth.json")
 
 
 def _refuse_options(what: str, law: LawOptions, camera: CameraOptions, deviation: str | None, but: str = "") -> None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TYPE_CHECKING, TypeVar
 
 from cyclopts import App, Parameter
 
+from video2pde.cli.console import complain, tell
 from video2pde.cli.options import (
     DEFAULT_LAW,
     DEFAULT_RECORDING,
@@ -128,9 +129,9 @@ def runs(
         raise InputError("runs needs one or more folders, such as 'runs result-1 result-2'")
     found = [summarise_run(folder) for folder in folders]
     if json_:
-        print(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
+        tell(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
     else:
-        print(_tabulate(found))
+        tell(_tabulate(found))
 
 
 def report(
@@ -151,7 +152,7 @@ def report(
     """
     from video2pde.publish import render_folder
 
-    print(f"report: {render_folder(folder, latex, figures)}")
+    tell(f"report: {render_folder(folder, latex, figures)}")
 
 
 def register(app: App) -> None:
@@ -193,11 +194,11 @@ def _follow(
     finally:
         logging.captureWarnings(False)
     if result.test is None:
-        print(f"stage '{until}' is done; 'video2pde run' goes on from here", file=sys.stderr)
+        complain(f"stage '{until}' is done; 'video2pde run' goes on from here")
         return
-    print(result.summary())
+    tell(result.summary())
     if until is None:
-        print(f"report: {out / 'report.html'}")
+        tell(f"report: {out / 'report.html'}")
 
 
 def interruptible(task: Callable[[], Answer], events: QuietEvents) -> Answer:
@@ -231,7 +232,7 @@ def _leave(events: QuietEvents) -> None:
     events.close()
     command = shlex.join(["video2pde", *sys.argv[1:]])
     logging.getLogger("video2pde").warning("interrupted")
-    print(f"interrupted; finished stages are kept, go on with: {command}", file=sys.stderr, flush=True)
+    complain(f"interrupted; finished stages are kept, go on with: {command}")
     for worker in multiprocessing.active_children():
         worker.kill()
     logging.shutdown()

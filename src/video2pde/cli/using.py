@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Literal, TYPE_CHECKING
 
 from cyclopts import Parameter
 
+from video2pde.cli.console import tell
 from video2pde.cli.options import DEFAULT_RECORDING, DEFAULT_SETTINGS, flag, RecordingOptions, SettingsOptions
 from video2pde.cli.progress import Display
 from video2pde.errors import InputError, StageError
@@ -74,11 +76,13 @@ def simulate(
     start = find_start(law, model, from_, frame, _given_settings(settings))
     seconds = duration if duration is not None else float(np.ptp(law.times)) or 1.0
     rate = fps if fps is not None else 1.0 / law.frame_interval
-    if not (seconds > 0 and rate > 0):
-        raise InputError(f"--duration {seconds:g} and --fps {rate:g} must be positive")
+    if not (0 < seconds < math.inf and 0 < rate < math.inf):
+        raise InputError(f"--duration {seconds:g} and --fps {rate:g} must be positive and finite")
+    if seconds * rate > LONGEST:
+        raise InputError(
+            f"{seconds * rate:.0f} frames are more than {LONGEST}; give a shorter --duration or a smaller --fps"
+        )
     count = max(1, round(seconds * rate))
-    if count > LONGEST:
-        raise InputError(f"{count} frames are more than {LONGEST}; give a shorter --duration or a smaller --fps")
     times = start.time + np.linspace(0.0, seconds, count + 1)
     dark = law.provenance.recording_settings().observable != "bright"
     display.say(f"from {start.origin}, t = {times[0]:.4g} s to {times[-1]:.4g} s, {count + 1} frames")
@@ -95,7 +99,7 @@ def simulate(
             if rollout.clipped > 0.001:
                 display.warn(f"clipping to [0, 1] took {rollout.clipped:.1%} of the field")
             write_simulation(out, times, rollout.values, dark=dark)
-    print(out)
+    tell(out)
 
 
 def export(
@@ -126,7 +130,7 @@ def export(
         return
     with atomic_write(out) as file:
         file.write(text.encode())
-    print(out)
+    tell(out)
 
 
 def analyse(
@@ -157,7 +161,7 @@ def analyse(
         first = find_start(law, model, from_, frame).values
     with Display(quiet).task("checking the identities"):
         found = analyse_model(law, first)
-    print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if json_ else _tell(found))
+    tell(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if json_ else _tell(found))
 
 
 def apply(
@@ -192,7 +196,7 @@ def apply(
         found = apply_model(law, field, chosen, own)
     for note in found.notes:
         display.warn(note)
-    print(
+    tell(
         json.dumps(_as_json(found), indent=2, ensure_ascii=False, allow_nan=False)
         if json_
         else _tabulate(found, field.grid.unit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
+from video2pde.files import require_unpacked
 from video2pde.recording.base import describe_depth, Frame, Header, require_finite, require_real, to_grey
 
 FRAME_KEYS = ("frames", "values", "u", "data", "arr_0")
@@ -30,10 +30,15 @@ class ArrayFile:
         try:
             if self.path.suffix.lower() == ".npy":
                 return np.load(self.path, mmap_mode="r", allow_pickle=False), None
+            require_unpacked(self.path)
             with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 return self._choose(stored)
-        except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error, SyntaxError) as error:
-            reason = (str(error).splitlines() or ["unknown reason"])[0]
+        except InputError:
+            raise
+        except MemoryError:
+            raise
+        except Exception as error:  # a damaged archive may raise anything that zip, zlib or NumPy know
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InputError(f"{self.path} cannot be read as a numpy array: {reason}") from None
 
     def _choose(self, stored: Any) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
@@ -84,5 +89,8 @@ def is_saved_field(path: Path) -> bool:
     """Tell whether an .npz file was written by ``Field.save``."""
     if path.suffix.lower() != ".npz" or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
-        return {"meta.npy", "values.npy", "times.npy"} <= set(archive.namelist())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"meta.npy", "values.npy", "times.npy"} <= set(archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False  # the reader says what is wrong with it

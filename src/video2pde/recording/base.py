@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError
 
 Picture = NDArray[Any]  # (y, x), any real number type
+LARGEST = 1e18
 
 # Weights of red, green and blue in the luma of ITU-R BT.601, as in films of standard definition.
 LUMA_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
@@ -105,10 +106,12 @@ def require_real(path: Path, kind: np.dtype[Any]) -> None:
 
 
 def require_finite(path: Path, index: int, picture: Picture) -> None:
-    """Refuse NaN and infinity, naming the frame."""
+    """Refuse NaN, infinity and what single precision cannot hold with room for squares, naming the frame."""
     if picture.dtype.kind == "f":
-        bad = picture.size - int(np.isfinite(picture).sum())
+        with np.errstate(invalid="ignore"):
+            bad = picture.size - int((np.abs(picture) < LARGEST).sum())
         if bad:
             raise InputError(
-                f"{path}: frame {index} holds {bad} values that are NaN or infinite; fill or cut them out first"
+                f"{path}: frame {index} holds {bad} values that are NaN, infinite or beyond ±{LARGEST:g}; fill or cut "
+                "them out, or divide the values by a constant first"
             )

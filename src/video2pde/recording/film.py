@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import av
 import numpy as np
@@ -82,6 +83,17 @@ class PixelFormat:
         return rows[: frame.height, : frame.width]
 
 
+class Orientation(NamedTuple):
+    """How a frame is to be shown: mirrored left to right, then turned by quarters, counterclockwise."""
+
+    quarters: int
+    mirrored: bool
+
+    def __str__(self) -> str:
+        turned = f"turned by {90 * self.quarters}° counterclockwise" if self.quarters else ""
+        return " and ".join(part for part in ("mirrored" if self.mirrored else "", turned) if part)
+
+
 class Film:
     """Read a film with its presentation times, its rotation and its luma range."""
 
@@ -94,14 +106,15 @@ class Film:
             stream = self._video_stream(container)
             first = self._first_frame(container, stream)
             pixels = PixelFormat.of(first)
-            turned = _quarter_turns(first) % 2 == 1
+            shown = _orientation(first)
+            turned = shown.quarters % 2 == 1
             height, width = (first.width, first.height) if turned else (first.height, first.width)
             aspect = float(stream.sample_aspect_ratio or 1) or 1.0
             notes = []
             if pixels.limited:
                 notes.append("limited-range luma (16 to 235) was mapped to the full range")
-            if _quarter_turns(first):
-                notes.append(f"frames were turned by {90 * _quarter_turns(first)}° counterclockwise, as the film asks")
+            if any(shown):
+                notes.append(f"frames were {shown}, as the film asks")
             if aspect != 1:
                 notes.append(f"camera pixels are {aspect:.4g} times as wide as high in the stored picture")
             return Header(
@@ -135,7 +148,7 @@ class Film:
                     pixels = pixels or PixelFormat.of(frame)
                     if first_pts is None:
                         first_pts = frame.pts
-                    picture = _turn(pixels.grey_values(frame), _quarter_turns(frame))
+                    picture = _turn(pixels.grey_values(frame), _orientation(frame))
                     if picture.shape != (header.height, header.width):
                         raise InputError(
                             f"{self.path}: frame {count} has {picture.shape[1]}×{picture.shape[0]} pixels, "
@@ -201,13 +214,22 @@ def _reason(error: FFmpegError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _quarter_turns(frame: VideoFrame) -> int:
-    """Count the quarter turns, counterclockwise, by which the frame is to be shown."""
-    return round(frame.rotation / 90) % 4
+def _orientation(frame: VideoFrame) -> Orientation:
+    """Find how the frame is to be shown; a mirrored film's display matrix has a negative determinant."""
+    matrix: Any = frame.side_data.get("DISPLAYMATRIX")
+    if matrix is None:
+        return Orientation(round(frame.rotation / 90) % 4, False)
+    a, b, _, c, d = (int(value) for value in np.frombuffer(memoryview(matrix), "<i4")[:5])
+    mirrored = a * d - b * c < 0
+    if mirrored:
+        a = -a  # what is left of x' = a x + c y once left and right are exchanged
+    return Orientation(round(math.degrees(math.atan2(c, a)) / 90) % 4, mirrored)
 
 
-def _turn(picture: Picture, quarters: int) -> Picture:
-    return np.ascontiguousarray(np.rot90(picture, quarters)) if quarters else picture
+def _turn(picture: Picture, shown: Orientation) -> Picture:
+    if shown.mirrored:
+        picture = picture[:, ::-1]
+    return np.ascontiguousarray(np.rot90(picture, shown.quarters)) if any(shown) else picture
 
 
 def _declared_duration(stream: VideoStream) -> float | None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from video2pde.errors import InputError
+from video2pde.files import require_regular
 from video2pde.recording.arrays import ArrayFile
 from video2pde.recording.base import Frame, Header, Recording
 from video2pde.recording.clock import read_table
@@ -102,6 +103,7 @@ def _open_file(path: Path) -> Recording:
 def require_readable(path: Path) -> None:
     """Refuse paths that are missing, empty or closed to the reader."""
     try:
+        require_regular(path)
         if path.is_dir():
             next(path.iterdir(), None)
             return
@@ -127,7 +129,7 @@ def hash_recording(recording: Recording, settings: RecordingSettings | None = No
         return _hash_file(recording.path)
     digest = hashlib.sha256()
     for file in (*files, *more):
-        digest.update(f"{file.name}\0{_hash_file(file)}\n".encode())
+        digest.update(f"{file.name}\0{_hash_file(file)}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import struct
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ from video2pde.recording.base import (
 
 SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "min": 60.0, "h": 3600.0}
 WHITE_IS_ZERO = 0
+OME_SHARE = 64
+"""Planes for each page that OME's metadata may declare: the rest would lie in other files."""
 READ_ERRORS = (tifffile.TiffFileError, ValueError, TypeError, KeyError, IndexError, OSError, struct.error, RuntimeError)
 
 
@@ -41,24 +44,35 @@ class Stack:
     @cached_property
     def header(self) -> Header:
         with self._open() as tiff:
-            page = tiff.pages[0]
-            colour = self._require_pictures(tiff)
-            require_real(self.path, page.dtype)
-            white, limit = describe_depth(page.dtype)
-            if colour and limit is not None:
-                white = limit
-            interval = _frame_interval(tiff)
-            notes = () if interval is None else (f"frame interval {interval:g} s from the file's metadata",)
-            return Header(
-                kind=f"TIFF stack ({page.dtype})",
-                height=int(page.imagelength),
-                width=int(page.imagewidth),
-                frames=_declared_frames(tiff),
-                timed=interval is not None,
-                white=white,
-                limit=limit,
-                notes=notes,
-            )
+            try:
+                return self._describe(tiff)
+            except InputError:
+                raise
+            except Exception as error:  # metadata are free text: they may raise anything
+                raise InputError(
+                    f"{self.path}: its metadata cannot be read ({type(error).__name__}: {_one_line(error)}); save the "
+                    "stack anew, without metadata, and give the frame rate (--fps)"
+                ) from None
+
+    def _describe(self, tiff: Any) -> Header:
+        page = tiff.pages[0]
+        colour = self._require_pictures(tiff)
+        require_real(self.path, page.dtype)
+        white, limit = describe_depth(page.dtype)
+        if colour and limit is not None:
+            white = limit
+        interval = _frame_interval(tiff)
+        notes = () if interval is None else (f"frame interval {interval:g} s from the file's metadata",)
+        return Header(
+            kind=f"TIFF stack ({page.dtype})",
+            height=int(page.imagelength),
+            width=int(page.imagewidth),
+            frames=_declared_frames(tiff, self.path.stat().st_size),
+            timed=interval is not None,
+            white=white,
+            limit=limit,
+            notes=notes,
+        )
 
     def frames(self) -> Iterator[Frame]:
         header = self.header
@@ -111,7 +125,9 @@ class Stack:
         try:
             tiff = tifffile.TiffFile(self.path)
             pages = len(tiff.pages)
-        except READ_ERRORS as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # a damaged file may raise anything
             raise InputError(f"{self.path} cannot be read as TIFF: {_one_line(error)}; 0 frames are readable") from None
         with tiff:
             if not pages:
@@ -123,6 +139,9 @@ class Stack:
         page = tiff.pages[0]
         if len(page.shape) != (3 if _colour(page) else 2):
             raise InputError(f"{self.path}: a page has shape {page.shape} ({page.axes}); pages must be pictures")
+        planes = _ome_planes(tiff)
+        if planes > OME_SHARE * len(tiff.pages):
+            raise InputError(f"{self.path} declares {planes} planes and holds {len(tiff.pages)} pages")
         axes = tiff.series[0].axes if tiff.series else "YX"
         long = [axis for axis, n in zip(axes, tiff.series[0].shape, strict=True) if n > 1 and axis not in "YXS"]
         if len(long) > 1:
@@ -154,9 +173,24 @@ def _imagej_contiguous(tiff: Any, header: Header) -> int | None:
     return declared if alone and not _colour(page) and page.compression == 1 else None
 
 
-def _declared_frames(tiff: Any) -> int:
+def _declared_frames(tiff: Any, size: int) -> int:
+    """Count the frames that the file declares; of a number beyond what its bytes can hold, one more than that."""
     images = (tiff.imagej_metadata or {}).get("images", 0) if tiff.is_imagej else 0
-    return max(len(tiff.pages), int(images))
+    page = tiff.pages[0]
+    held: int = max(len(tiff.pages), size // max(1, page.imagelength * page.imagewidth * page.dtype.itemsize))
+    return max(len(tiff.pages), min(int(images), held + 1))
+
+
+def _ome_planes(tiff: Any) -> int:
+    """Count the planes that OME's metadata declare, before anything is made for each of them."""
+    if not tiff.is_ome:
+        return 0
+    planes = [
+        math.prod(int(element.get(f"Size{axis}", "1")) for axis in "TZC")
+        for element in ElementTree.fromstring(tiff.ome_metadata).iter()
+        if element.tag.endswith("}Pixels")
+    ]
+    return max(planes, default=0)
 
 
 def _chain_broken(tiff: Any, size: int) -> bool:

@@ -139,9 +139,13 @@ def _raw(cell: Any, wide: bool) -> list[Any]:
     return [value, "", ""] if wide else [value]
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet takes for a formula."""
+
+
 def _harmless(text: str) -> str:
     """Keep a spreadsheet from taking outside text for a formula."""
-    return f"'{text}" if text[:1] in "=+@\t\r" else text
+    return f"'{text}" if text[:1] in FORMULA else text
 
 
 def _finite(value: float) -> Any:

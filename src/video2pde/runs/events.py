@@ -11,6 +11,8 @@ import time
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from video2pde.errors import printable
+
 LOGGER = logging.getLogger("video2pde.run")
 SECONDS_BETWEEN_LINES = 5.0
 SHARE_BETWEEN_LINES = 0.1
@@ -161,10 +163,10 @@ class LiveEvents(QuietEvents):
             self._progress.update(self._task, note=note)
 
     def show_note(self, text: str) -> None:
-        self._progress.console.print(f"note: {text}", markup=False, highlight=False)
+        self._progress.console.print(printable(f"note: {text}"), markup=False, highlight=False)
 
     def show_warning(self, text: str) -> None:
-        self._progress.console.print(f"warning: {text}", markup=False, highlight=False)
+        self._progress.console.print(printable(f"warning: {text}"), markup=False, highlight=False)
 
     def show_done(self, name: str, seconds: float, cached: bool) -> None:  # noqa: ARG002 - the title says it here
         task = self._progress.tasks[-1]
@@ -197,4 +199,4 @@ def describe_end(seconds: float, cached: bool) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)

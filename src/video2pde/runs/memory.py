@@ -11,7 +11,7 @@ from video2pde.calibration.bootstrap import BATCH, FEW_FRAMES
 from video2pde.machine import require_memory
 from video2pde.parallel import count_workers
 from video2pde.recording.arrays import is_saved_field
-from video2pde.recording.layout import plan_layout
+from video2pde.recording.layout import CAMERA_COPIES, FIELD_COPIES, plan_layout
 from video2pde.recording.source import open_recording
 from video2pde.settings import Settings
 
@@ -24,8 +24,6 @@ WEAK_COLUMNS = 12
 """Filtered densities that the weak system keeps for the libraries of the catalogue; a user's terms come on top."""
 TERMS = 3
 """Terms of the largest law that is calibrated as a rule; each has a column, and a mode of the initial frame another."""
-CAMERA_COPIES = 24
-"""Bytes per camera pixel while one frame is reduced: the picture, its crop, logarithms and samples."""
 
 
 def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, picture: tuple[int, int] = (0, 0)) -> int:
@@ -44,7 +42,7 @@ def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, pict
     replicates = 3 * 8.0 * BATCH * FEW_FRAMES * cells * count_workers(settings.run.workers)
     stages = {
         # the field, and one more while it is written and smoothed
-        "recording": 2 * field + CAMERA_COPIES * picture[0] * picture[1],
+        "recording": FIELD_COPIES * field + CAMERA_COPIES * picture[0] * picture[1],
         "discovery": field * (1 + train * kept * (WEAK_COLUMNS + len(settings.terms))),
         # four rollouts and four sets of one-step predictions at a time, in double precision, and their scores
         "validation": field * (KEPT + 1 + 16 * validation),

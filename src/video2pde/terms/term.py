@@ -11,6 +11,7 @@ view of the parts:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -20,6 +21,9 @@ import sympy
 
 from video2pde.errors import SettingsError
 from video2pde.terms.parse import DENSITY_SYMBOLS, parse_density, U, U_X, U_Y, V_X, V_Y
+
+MOST_PRODUCTS, MOST_SUMMANDS = 6_000, 500
+"""Products that are multiplied out, and summands that a part may have then: more take minutes to derive and compile."""
 
 Order = tuple[int, int]
 """How often a derivative acts along x and along y."""
@@ -65,8 +69,36 @@ class Part:
         expression = self.density
         for axis, times in enumerate(self.derivative):
             for _ in range(times):
+                if count_products(expression) > MOST_PRODUCTS:
+                    raise self._too_large
                 expression = total_derivative(expression, axis)
-        return sympy.expand(expression)
+        if count_products(expression) > MOST_PRODUCTS:
+            raise self._too_large
+        expanded = sympy.expand(expression)
+        if len(sympy.Add.make_args(expanded)) > MOST_SUMMANDS:
+            raise self._too_large
+        return expanded
+
+    @property
+    def _too_large(self) -> SettingsError:
+        letters = "x" * self.derivative[0] + "y" * self.derivative[1]
+        under = f" under the derivative {letters}" if letters else ""
+        return SettingsError(
+            f"the density '{str(self.density)[:80]}'{under} has more than {MOST_SUMMANDS} summands when it is "
+            "multiplied out; use a simpler density or a lower derivative"
+        )
+
+
+def count_products(expression: sympy.Expr) -> int:
+    """Bound the summands that an expression has when it is multiplied out, without doing so."""
+    if expression.is_Add:
+        return sum(count_products(part) for part in expression.args)
+    if expression.is_Mul:
+        return math.prod(count_products(part) for part in expression.args)
+    if expression.is_Pow and expression.exp.is_Rational and abs(expression.exp) > 1:
+        n, k = count_products(expression.base), math.ceil(abs(expression.exp))
+        return math.comb(n + k - 1, k)
+    return max((count_products(part) for part in expression.args), default=1)
 
 
 @dataclass(frozen=True)

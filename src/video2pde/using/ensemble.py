@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from video2pde.errors import InputError, StageError
+from video2pde.machine import require_memory
 from video2pde.rollout.simulate import simulate_chunks
 from video2pde.settings import RolloutSettings
 from video2pde.using.modelfile import SavedModel, Velocity
@@ -80,6 +81,14 @@ def simulate_ensemble(
             "the model holds no bootstrap draws, so there is no ensemble; "
             "find the law with --set calibration.replicates=50"
         )
+    if seed < 0:
+        raise InputError(f"a seed is a whole number from 0 on, not {seed}")
+    cells, instants = model.grid.ny * model.grid.nx, len(np.asarray(times))
+    require_memory(
+        8.0 * cells * (members * (2 + 2 * CHUNK) + 3 * instants),
+        f"{members} members of an ensemble, {instants} frames of {model.grid.ny}×{model.grid.nx},",
+        "use a smaller --ensemble or fewer frames (--fps, --duration)",
+    )
     rng = np.random.default_rng(seed)
     count = len(model.draws)
     chosen = rng.permutation(count)[:members] if members <= count else rng.integers(0, count, members)

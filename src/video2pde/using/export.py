@@ -80,7 +80,7 @@ def _latex_units(units: str) -> str:
         text = text.replace(sign, f"$^{digit}$")
     for sign in "%&_#":
         text = text.replace(sign, "\\" + sign)
-    return text
+    return text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
 
 
 def _sympy(model: SavedModel) -> str:

@@ -22,8 +22,9 @@ import video2pde
 from video2pde.errors import InputError
 from video2pde.estimate import Estimate
 from video2pde.field import Grid, Windows
-from video2pde.files import atomic_write
+from video2pde.files import atomic_write, require_regular
 from video2pde.flow import Flow
+from video2pde.machine import require_memory
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import Rollout, simulate
 from video2pde.settings import RecordingSettings, RolloutSettings
@@ -175,6 +176,7 @@ class SavedModel(Entry):
         try:
             if file.is_dir():
                 file = file / "model.json"
+            require_regular(file)
             if file.stat().st_size > MAX_BYTES:
                 raise InputError(f"{file} has more than {MAX_BYTES // 1_000_000} MB; that is no model file")
             text = file.read_text(encoding="utf-8")
@@ -284,6 +286,12 @@ class SavedModel(Entry):
 
         Times may go past the film's end: see :meth:`velocity_at` for the drift there.
         """
+        frames = len(np.asarray(times))
+        require_memory(
+            16.0 * frames * self.grid.ny * self.grid.nx,
+            f"{frames} frames of {self.grid.ny}×{self.grid.nx}",
+            "simulate a shorter time, or with fewer frames (--fps, --duration)",
+        )
         v = self.velocity_at(times, velocity)
         return simulate(self.law, u0, times, self.grid, v, settings or self.settings)
 

@@ -15,6 +15,7 @@ from video2pde.errors import InputError
 from video2pde.flow import Flow, FlowShape
 from video2pde.settings import RecordingSettings
 from video2pde.terms import CATALOGUE, Term
+from video2pde.units import LONGEST_UNIT, require_unit
 from video2pde.using.densities import degree
 
 MAX_DEGREE = 8
@@ -25,14 +26,22 @@ Size = Annotated[float, Limit(gt=0, le=1e20)]
 Short = Annotated[str, Limit(max_length=200)]
 
 
-def _require_plain(text: str) -> str:
-    """Keep out what could end the comment or the LaTeX text that a unit is written into."""
-    if not text.isprintable() or set(text) & set("\\\"'{}$"):
-        raise ValueError("a unit may hold letters, digits and simple signs")
+def _require_unit(text: str) -> str:
+    try:
+        return require_unit(text)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+def _require_units(text: str) -> str:
+    """Check the units of a coefficient: a unit with powers, over a time."""
+    _require_unit(text[:LONGEST_UNIT])
+    _require_unit(text[LONGEST_UNIT:])
     return text
 
 
-Unit = Annotated[str, Limit(max_length=60), AfterValidator(_require_plain)]
+Unit = Annotated[str, AfterValidator(_require_unit)]
+Units = Annotated[str, Limit(max_length=60), AfterValidator(_require_units)]
 
 
 class Entry(BaseModel):
@@ -56,7 +65,7 @@ class SavedTerm(Entry):
     value: Number
     low: Number | None = None
     high: Number | None = None
-    units: Unit = ""
+    units: Units = ""
 
     @cached_property
     def term(self) -> Term:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
+from video2pde.files import require_regular
 from video2pde.settings import RecordingSettings, Settings
 from video2pde.using.modelfile import SavedModel
 
@@ -52,6 +53,7 @@ def find_start(
     suffix = source.suffix.lower()
     if not source.exists():
         raise InputError(f"no such file to start from: {source}")
+    require_regular(source)
     if suffix == ".npy":
         return _take_array(model, source, frame)
     if suffix == ".npz":

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from video2pde.compiled import njit
 from video2pde.errors import InputError
 from video2pde.recording.synth.laws import Case
 
@@ -190,5 +190,5 @@ def _add_sources_loop(
             out[j, i] += (steep[i] + steep_u * a) * square + steep_u * twist
 
 
-_sum_fluxes = cast(Any, njit(cache=True, fastmath=True)(_sum_fluxes_loop))
-_add_sources = cast(Any, njit(cache=True, fastmath=True)(_add_sources_loop))
+_sum_fluxes = cast(Any, njit(fastmath=True)(_sum_fluxes_loop))
+_add_sources = cast(Any, njit(fastmath=True)(_add_sources_loop))
