@@ -75,12 +75,13 @@ def _number(value: float | None) -> str:
 
 def _latex_units(units: str) -> str:
     """Write units in text mode: superscripts and the slash need no package, special signs do."""
-    text = units.replace("µ", r"\textmu{}").replace("μ", r"\textmu{}")
+    text = units.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
+    text = text.replace("µ", r"\textmu{}").replace("μ", r"\textmu{}")
     for sign, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789", strict=True):
         text = text.replace(sign, f"$^{digit}$")
     for sign in "%&_#":
         text = text.replace(sign, "\\" + sign)
-    return text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
+    return text
 
 
 def _sympy(model: SavedModel) -> str:
