@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from video2pde.errors import InputError
+from video2pde.errors import InputError, printable
 from video2pde.publish import publish
-from video2pde.record import Run
+from video2pde.record import is_artefact, Run
 from video2pde.record import STAGES as RECORDED
 from video2pde.recording.read import read_recording
 from video2pde.recording.source import hash_recording, open_recording
@@ -50,6 +51,7 @@ def run_pipeline(
     until: str | None = None,
     latex: bool = False,
     figures: bool = True,
+    overwrite: bool = False,
 ) -> Run:
     """Turn a recording into a law and leave the result in ``out``.
 
@@ -62,6 +64,7 @@ def run_pipeline(
     until : the last stage to run (one of :data:`STAGES`); None: all, with the report.
     latex : write the tables as LaTeX too.
     figures : write the files for a paper too.
+    overwrite : begin anew where the folder holds a run, of another film perhaps.
 
     Returns
     -------
@@ -73,6 +76,7 @@ def run_pipeline(
     events = events or QuietEvents()
     with RunFolder(out, events) as folder:
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings))
+        folder.claim(_identify(Path(film)), overwrite)
         folder.write_text("settings.toml", settings.to_toml())
         folder.write_json(STANDING, {})
         try:
@@ -91,6 +95,11 @@ run = run_pipeline
 def _fingerprint(film: Path, settings: Settings) -> str:
     """Hash everything that is read: the recording, and the pictures and tables that go with it."""
     return hash_recording(open_recording(film, settings.recording), settings.recording)
+
+
+def _identify(film: Path) -> dict[str, str]:
+    """Tell a film from others, whatever is read beside it."""
+    return {"name": printable(film.name), "sha256": hash_recording(open_recording(film))}
 
 
 def _run_stages(work: _Work, film: Path) -> None:
@@ -231,7 +240,9 @@ class _Work:
             {section: getattr(settings, section) for section in sections},
             code=hash_code(compute.__module__),
         )
-        artefact, seconds, cached = self.folder.stage(name, key, lambda: compute(*inputs, settings, **company))
+        artefact, seconds, cached = self.folder.stage(
+            name, key, lambda: compute(*inputs, settings, **company), accepts=partial(is_artefact, name)
+        )
         entered: dict[str, Any] = {name: artefact}
         self.run = replace(self.run, timings={**self.run.timings, name: seconds}, **entered)
         self.folder.write_json(STANDING, self._keys)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.front import FrontFit
@@ -148,6 +149,28 @@ STAGES: Mapping[str, str] = {entry.name: entry.metadata[STAGE] for entry in fiel
 """What each stage does, in words, in the order of the stages."""
 
 
+MAY_BE_NONE = ("comparison",)
+"""Stages that may have nothing to say."""
+
+
+def is_artefact(stage: str, value: Any) -> bool:
+    """Tell whether a value is of the type that the record holds for a stage."""
+    if value is None:
+        return stage in MAY_BE_NONE
+    return _fits(value, get_type_hints(Run)[stage])
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is UnionType:
+        return any(_fits(value, part) for part in parts)
+    if kind is Mapping:
+        return isinstance(value, Mapping) and all(_fits(entry, parts[1]) for entry in value.values())
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_fits(entry, parts[0]) for entry in value)
+    return isinstance(value, hint)
+
+
 def load_run(folder: str | os.PathLike[str]) -> Run:
     """Read what a run has left in its folder so far.
 
@@ -171,6 +194,8 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
         name = str(meta["stage"])
         if name in STAGES and (standing is None or standing.get(name) == meta["key"]):
             artefacts[name] = load_artefact(path)
+            if not is_artefact(name, artefacts[name]):
+                raise InputError(f"{path} holds no artefact of its stage; run 'video2pde run' again")
             timings[name] = float(meta["seconds"])
     return Run(load_settings(file=stored), timings, **artefacts)
 

@@ -14,8 +14,10 @@ import pytest
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid, Windows
 from video2pde.pipeline import run_pipeline, STAGES
+from video2pde.record import load_run
+from video2pde.recording import RecordingResult
 from video2pde.recording.synth import Camera, exact_field, find_preset, noisy, render_film
-from video2pde.runs.archive import load_artefact
+from video2pde.runs.archive import load_artefact, read_meta, save_artefact
 from video2pde.runs.events import QuietEvents
 from video2pde.settings import load_settings, Settings
 
@@ -170,3 +172,28 @@ def test_a_film_goes_the_same_way(tmp_path: Path) -> None:
 def test_an_unknown_stage_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no stage 'coffee'"):
         run_pipeline(tmp_path / "none.npz", tmp_path / "run", until="coffee")
+
+
+def test_a_stage_of_the_right_key_and_the_wrong_type_is_computed_again(tmp_path: Path) -> None:
+    film = small_field("C", 24, 40).save(tmp_path / "film.npz")
+    run_pipeline(film, tmp_path / "run", quick(), until="drift")
+    stages = tmp_path / "run" / "stages"
+    recording, drift = stages / "01-recording.npz", stages / "02-drift.npz"
+    save_artefact(recording, load_artefact(drift), read_meta(recording))
+    found = run_pipeline(film, tmp_path / "run", quick(), until="drift")
+    assert isinstance(found.recording, RecordingResult)
+    save_artefact(recording, None, read_meta(recording))
+    with pytest.raises(InputError, match="holds no artefact of its stage"):
+        load_run(tmp_path / "run")
+
+
+def test_a_second_film_does_not_mix_with_the_first(tmp_path: Path) -> None:
+    film = small_field("C", 24, 40).save(tmp_path / "film.npz")
+    run_pipeline(film, tmp_path / "run", quick(), until="recording")
+    field = Field.load(film)
+    other = replace(field, values=field.values[:, ::-1].copy()).save(tmp_path / "other.npz")
+    with pytest.raises(InputError, match="another film"):
+        run_pipeline(other, tmp_path / "run", quick(), until="recording")
+    found = run_pipeline(other, tmp_path / "run", quick(), until="recording", overwrite=True)
+    assert found.field is not None
+    assert np.array_equal(found.field.values, field.values[:, ::-1])

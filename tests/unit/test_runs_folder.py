@@ -45,6 +45,10 @@ class Notes(QuietEvents):
         self.lines.append(text)
 
 
+def is_grid(value: object) -> bool:
+    return isinstance(value, Grid)
+
+
 def test_a_stage_is_computed_once_for_each_key(tmp_path: Path) -> None:
     stage = Counter({"grid": GRID, "values": np.arange(3.0)})
     for expected, (key, cached) in enumerate([("a", False), ("a", True), ("b", False), ("b", True), ("a", False)]):
@@ -92,7 +96,7 @@ def test_a_stage_that_moves_in_the_order_takes_its_file_along(tmp_path: Path) ->
 def test_an_unusable_artefact_is_computed_again_with_a_note(damage: str, tmp_path: Path) -> None:
     stage = Counter(GRID)
     with RunFolder(tmp_path) as folder:
-        folder.stage("grid", "k", stage, cls=Grid)
+        folder.stage("grid", "k", stage, accepts=is_grid)
     path = tmp_path / "stages" / "01-grid.npz"
     whole = path.read_bytes()
     if damage == "other type":
@@ -105,13 +109,13 @@ def test_an_unusable_artefact_is_computed_again_with_a_note(damage: str, tmp_pat
         path.write_bytes({"cut": whole[:-30], "flip": flipped, "empty": b"", "no archive": b"text"}[damage])
     notes = Notes()
     with RunFolder(tmp_path, notes) as folder:
-        assert folder.stage("grid", "k", stage, cls=Grid).artefact == GRID
+        assert folder.stage("grid", "k", stage, accepts=is_grid).artefact == GRID
     assert stage.calls == 2
     assert len(notes.lines) == 1
     assert notes.lines[0].startswith("stage 'grid' is computed again: ")
     assert notes.lines[0] in (tmp_path / "log.txt").read_text()
     with RunFolder(tmp_path) as folder:
-        assert folder.stage("grid", "k", stage, cls=Grid).cached
+        assert folder.stage("grid", "k", stage, accepts=is_grid).cached
 
 
 def test_a_failing_stage_leaves_what_was_there(tmp_path: Path) -> None:
@@ -258,3 +262,23 @@ def test_the_log_holds_everything_of_every_run(tmp_path: Path) -> None:
     assert [line.split(maxsplit=3)[3] for line in lines if "line" in line] == ["the first line", "the second line"]
     assert sum("process" in line for line in lines) == 2
     assert not any("after the end" in line for line in lines)
+
+
+def test_a_folder_belongs_to_one_film(tmp_path: Path) -> None:
+    first, second = {"name": "a.mp4", "sha256": "1"}, {"name": "b.mp4", "sha256": "2"}
+    with RunFolder(tmp_path) as folder:
+        folder.claim(first)
+        folder.claim({**first, "name": "renamed.mp4"})
+        folder.stage("grid", "k", lambda: GRID)
+        (tmp_path / "result.json").write_text("{}")
+        (tmp_path / "mine.txt").write_text("kept")
+    with RunFolder(tmp_path) as folder:
+        with pytest.raises(InputError, match=r"run of another film, renamed\.mp4; .*--overwrite"):
+            folder.claim(second)
+        assert (tmp_path / "result.json").exists()
+        folder.claim(second, overwrite=True)
+        assert not (tmp_path / "result.json").exists()
+        assert not list((tmp_path / "stages").glob("*.npz"))
+        assert (tmp_path / "mine.txt").read_text() == "kept"
+        with pytest.raises(InputError, match="another film"):
+            folder.claim(first)

@@ -50,6 +50,7 @@ def run(
     out: Out,
     latex: Latex = False,
     figures: Figures = True,
+    overwrite: Annotated[bool, flag("Begin anew in a folder that holds a run, of another film perhaps.")] = False,
     law: LawOptions = DEFAULT_LAW,
     recording: RecordingOptions = DEFAULT_RECORDING,
     settings: SettingsOptions = DEFAULT_SETTINGS,
@@ -64,7 +65,7 @@ def run(
         video2pde run film.mp4 --out result --set calibration.replicates=200 --latex
         video2pde run pictures/ --out frap --preset frap --law laplacian --reference before.tif --dark dark.tif
     """
-    _follow(film, out, None, latex, recording, law.joined(settings), figures)
+    _follow(film, out, None, latex, recording, law.joined(settings), figures, overwrite)
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def _follow(
     recording: RecordingOptions,
     options: SettingsOptions,
     figures: bool = True,
+    overwrite: bool = False,
 ) -> None:
     """Run the pipeline, show how it goes on, and print what it found."""
     settings = options.load(recording)
@@ -190,7 +192,9 @@ def _follow(
     logging.captureWarnings(True)  # into log.txt: a library's warnings would tear the display apart
     try:
         with choose_events(options.quiet) as events:
-            result = interruptible(lambda: run_pipeline(film, out, settings, events, until, latex, figures), events)
+            result = interruptible(
+                lambda: run_pipeline(film, out, settings, events, until, latex, figures, overwrite), events
+            )
     finally:
         logging.captureWarnings(False)
     if result.test is None:

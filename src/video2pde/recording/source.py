@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from video2pde.errors import InputError
@@ -134,6 +134,12 @@ def hash_recording(recording: Recording, settings: RecordingSettings | None = No
 
 
 def _hash_file(path: Path) -> str:
+    standing = path.stat()
+    return _hash_content(path, standing.st_size, standing.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _hash_content(path: Path, _size: int, _changed: int) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(HASH_BLOCK):

@@ -10,11 +10,12 @@ was killed and continued works on exactly the same values as one that was not.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -36,6 +37,12 @@ STAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOGGED = ("video2pde", "py.warnings")
 STANDING = "stages/standing.json"
 """Keys by stage of what this run has loaded or computed so far: an artefact with another key is an older run's."""
+
+
+FILM = "stages/film.json"
+"""The film that the folder belongs to."""
+LEFT_BEHIND = {"stages": (".npz", ".json"), "figures": (".png", ".pdf"), "tables": (".csv", ".tex")}
+"""Folders of a run, and the files in them that are its own."""
 
 
 class Stage(NamedTuple, Generic[Artefact]):
@@ -86,8 +93,41 @@ class RunFolder:
         (self.path / ".lock-holder").unlink(missing_ok=True)
         self._lock.release()
 
+    def claim(self, film: Mapping[str, str], overwrite: bool = False) -> None:
+        """Make this the folder of one film; a second one needs ``overwrite``, or a folder of its own.
+
+        ``film``: its ``name``, and what tells it from others, ``sha256``.
+        """
+        path = self.path / FILM
+        try:
+            owner = json.loads(path.read_text(encoding="utf-8"))
+            name, known = str(owner["name"]), owner["sha256"] == film["sha256"]
+        except (OSError, ValueError, KeyError, TypeError):
+            name, known = "", True  # a new folder, or one from before folders belonged to a film
+        if not known and not overwrite:
+            raise InputError(
+                f"{self.path} holds the run of another film, {name}; give another --out, or --overwrite to begin anew"
+            )
+        if overwrite:
+            self._clear()
+        self.write_json(FILM, dict(film))
+
+    def _clear(self) -> None:
+        """Remove what a run leaves behind, and nothing else."""
+        for name in ("result.json", "model.json", "report.html", "settings.toml"):
+            (self.path / name).unlink(missing_ok=True)
+        for folder, suffixes in LEFT_BEHIND.items():
+            for file in (self.path / folder).glob("*"):
+                if file.suffix in suffixes and file.is_file():
+                    file.unlink()
+
     def stage(
-        self, name: str, key: str, compute: Callable[[], Artefact], *, cls: type[Artefact] | None = None
+        self,
+        name: str,
+        key: str,
+        compute: Callable[[], Artefact],
+        *,
+        accepts: Callable[[Any], bool] = lambda _: True,
     ) -> Stage[Artefact]:
         """Give the stage's artefact: from its file where ``key`` fits, else computed and written.
 
@@ -96,11 +136,11 @@ class RunFolder:
         name : short name, also in the file's name.
         key : see ``keys.stage_key``.
         compute : makes the artefact.
-        cls : what the artefact must be an instance of; a file with anything else in it is not used.
+        accepts : tells whether an artefact is one of this stage; a file with anything else in it is not used.
         """
         path = self._place(name)
         self._names.append(name)
-        found = self._load(path, name, key, cls)
+        found: Stage[Artefact] | None = self._load(path, name, key, accepts)
         if found is None:
             seconds = self._compute(path, name, key, compute)
             return Stage(load_artefact(path), seconds, cached=False)
@@ -124,7 +164,7 @@ class RunFolder:
         save_artefact(path, artefact, {"stage": name, "key": key, "seconds": seconds, "version": __version__})
         return seconds
 
-    def _load(self, path: Path, name: str, key: str, cls: type[Artefact] | None) -> Stage[Artefact] | None:
+    def _load(self, path: Path, name: str, key: str, accepts: Callable[[Any], bool]) -> Stage[Artefact] | None:
         """Read the stage's file if there is one with this key; one that cannot be used is told, and replaced later."""
         if not path.exists():
             return None
@@ -133,8 +173,8 @@ class RunFolder:
             if meta.get("key") != key:
                 return None
             artefact = load_artefact(path)
-            if cls is not None and not isinstance(artefact, cls):
-                raise InputError(f"{path} holds a {type(artefact).__name__}, not a {cls.__name__}")
+            if not accepts(artefact):
+                raise InputError(f"{path} holds a {type(artefact).__name__}, which is none of this stage's")
             return Stage(artefact, float(meta["seconds"]), cached=True)
         except (InputError, KeyError, TypeError, ValueError) as error:
             self._events.note(f"stage '{name}' is computed again: {error}")
