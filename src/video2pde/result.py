@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -16,14 +15,12 @@ from video2pde.calibration import Calibration
 from video2pde.discovery.identifiability import LibraryDiagnosis
 from video2pde.drift import Drift
 from video2pde.errors import InputError
-from video2pde.estimate import Estimate
 from video2pde.field import Field
 from video2pde.files import plain_json
 from video2pde.record import Run
 from video2pde.rollout.validate import Validation
 from video2pde.selection import Selection
 from video2pde.stages import Discovery
-from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
 
 SCHEMA = 1
@@ -180,7 +177,7 @@ def _law_lines(law: Calibration, field: Field) -> list[str]:
     if not motion.negligible:
         scales = ", ".join(f"{axis} {estimate}" for axis, estimate in law.drift_scale.items())
         drift += f"; over the measured one: {scales}"
-    return [equation_text(law.terms, law.estimates), "", *terms, drift]
+    return [law.model.equation.text, "", *terms, drift]
 
 
 @dataclass(frozen=True)
@@ -230,36 +227,12 @@ def describe_law(calibration: Calibration, unit: str) -> dict[str, Any]:
             term.name: {**calibration.estimates[term.name].to_json(), "unit": coefficient_units(term, unit)}
             for term in calibration.terms
         },
-        "equation": {
-            "text": equation_text(calibration.terms, calibration.estimates),
-            "latex": equation_latex(calibration.terms, calibration.estimates),
-        },
+        "equation": {"text": calibration.model.equation.text, "latex": calibration.model.equation.latex},
         "starts_agree": calibration.same_place,
         "replicates": None
         if calibration.bootstrap is None
         else {"converged": calibration.bootstrap.converged, "requested": calibration.bootstrap.requested},
     }
-
-
-def equation_text(terms: Sequence[Term], estimates: Mapping[str, Estimate]) -> str:
-    """Write the law in Unicode: u_t + v(t)·∇u = 9.005 |∇u|² + 0.666 Δu."""
-    parts = [(estimates[term.name].value, describe(term).text) for term in terms]
-    return "u_t + v(t)·∇u = " + (_join(parts, " ", "−") if parts else "0")
-
-
-def equation_latex(terms: Sequence[Term], estimates: Mapping[str, Estimate]) -> str:
-    """Write the law in LaTeX."""
-    parts = [(estimates[term.name].value, describe(term).latex) for term in terms]
-    return r"u_t + \mathbf{v}(t)\cdot\nabla u = " + (_join(parts, r"\,", "-") if parts else "0")
-
-
-def _join(parts: Sequence[tuple[float, str]], space: str, minus: str) -> str:
-    text = ""
-    for index, (value, term) in enumerate(parts):
-        sign = minus if value < 0 else "+"
-        lead = (minus if value < 0 else "") if index == 0 else f" {sign} "
-        text += f"{lead}{abs(value):.4g}" + ("" if term == "1" else f"{space}{term}")
-    return text
 
 
 def _scores(validation: Validation) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from video2pde.report.page import render_page
 from video2pde.report.sheets import Entry, fill, to_csv, to_latex
 from video2pde.report.summaries import ellipse_path, running_intervals, thin
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
-from video2pde.result import equation_text, summarise_motion
+from video2pde.result import summarise_motion
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
@@ -168,7 +168,7 @@ def test_an_ambiguous_verdict_shows_the_alternatives(law: Run) -> None:
     assert f"The alternative {other}, as good" in words(told)
     shown = [v for v in walk(told) if isinstance(v, Equation)]
     estimates = law.calibration[other].estimates
-    assert [v.plain for v in shown] == [equation_text(law.calibration[other].terms, estimates)]
+    assert [v.plain for v in shown] == [law.calibration[other].model.equation.text]
     assert all(str(estimate) in words(page.head.notes) for estimate in estimates.values())
     text = replace(law, selection=two).summary()
     assert f"or, as good ({other}):" in text

@@ -14,6 +14,7 @@ import pytest
 from video2pde.errors import InputError
 from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid, Windows
+from video2pde.numbers import format_estimate, format_number
 from video2pde.report import page as page_module
 from video2pde.report.document import (
     Axis,
@@ -36,7 +37,6 @@ from video2pde.report.document import (
 )
 from video2pde.report.films import encode, make_player, quantise
 from video2pde.report.mathml import latex_to_tree
-from video2pde.report.numbers import format_estimate, format_number
 from video2pde.report.page import render_page, write_page
 
 HOSTILE = "<img src=x onerror=alert(1)></script><!--\u2028"

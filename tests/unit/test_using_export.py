@@ -14,10 +14,10 @@ import sympy
 
 from video2pde.errors import InputError
 from video2pde.field import Grid, Windows
+from video2pde.rollout.equation import write_equation
 from video2pde.terms import Term
 from video2pde.terms.term import jet_symbol
 from video2pde.using import export_model, SavedModel
-from video2pde.using.equation import write_equation
 
 GRID = Grid(20, 24, 40.0, 48.0, "µm")
 TIMES = np.linspace(0.0, 3.0, 31)
@@ -85,7 +85,7 @@ def test_latex_has_numbers_intervals_and_units() -> None:
 
 def test_an_equation_starts_with_its_sign() -> None:
     model = make({"constant": -0.5, "u": 2.0})
-    words = write_equation(model.law.terms, model.law.coefficients)
+    words = model.law.equation
     assert words.text == "u_t + v(t)·∇u = −0.5 + 2 u"
     assert write_equation((), ()).text == "u_t + v(t)·∇u = 0"
 

@@ -260,7 +260,7 @@ def _tabulate(found: list[RunSummary]) -> str:
 
 
 def _cells(summary: RunSummary) -> list[list[str]]:
-    from video2pde.report.numbers import format_estimate, format_number
+    from video2pde.numbers import format_estimate, format_number
 
     def percent(value: float | None) -> str:
         return "–" if value is None else f"{format_number(100 * value, '.3g')} %"

@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from video2pde.estimate import Estimate
 from video2pde.files import atomic_write
+from video2pde.numbers import format_estimate, format_number
 from video2pde.report.document import (
     Check,
     Code,
@@ -41,7 +42,6 @@ from video2pde.report.document import (
     Table,
 )
 from video2pde.report.mathml import latex_to_tree
-from video2pde.report.numbers import format_estimate, format_number
 
 _SIGNIFICANT = 7
 _NOT_IN_SCRIPT = str.maketrans(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from video2pde.estimate import Estimate
+from video2pde.numbers import format_estimate, format_number
 from video2pde.report.document import Cell, Check, Column, Table
-from video2pde.report.numbers import format_estimate, format_number
 
 _TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

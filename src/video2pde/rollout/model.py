@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from video2pde.errors import InputError
 from video2pde.flow import Flow
+from video2pde.rollout.equation import write_equation
 from video2pde.terms import CATALOGUE, get_term, Term
+from video2pde.terms.words import Words
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class Model:
         """Build a model from coefficients by term name, such as ``{"grad_squared": 9.0, "laplacian": 0.67}``."""
         terms = tuple(get_term(name, own) for name in coefficients)
         return cls(terms, tuple(coefficients.values()), drift_scale)
+
+    @property
+    def equation(self) -> Words:
+        """The law as one line, LaTeX and text, with rounded coefficients."""
+        return write_equation(self.terms, self.coefficients, flow=self.flow)
 
     def coefficient(self, name: str) -> float:
         """Give a term's coefficient, 0 where the model does not have it."""

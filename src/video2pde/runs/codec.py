@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 import video2pde.settings
 from video2pde.errors import InputError, StageError
-from video2pde.runs.density import term_parts
 from video2pde.settings import Section
 from video2pde.terms import Term
+from video2pde.terms.text import term_parts
 
 Tree = Any  # what JSON can hold
 AnyArray = NDArray[Any]

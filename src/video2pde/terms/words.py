@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import sympy
 
+from video2pde.numbers import superscript
 from video2pde.terms.parse import U, U_X, U_Y, V_X, V_Y
 from video2pde.terms.term import Order, Part, Term
 
@@ -15,7 +16,6 @@ _OPERATORS: tuple[tuple[dict[Order, int], str, str], ...] = (
     ({(2, 0): 1, (0, 2): 1}, r"\Delta ", "Δ"),
     ({(4, 0): 1, (2, 2): 2, (0, 4): 1}, r"\Delta^{2} ", "Δ²"),
 )
-_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _expression(expression: sympy.Expr) -> Words:
 def _plain(shown: sympy.Expr) -> Words:
     text = str(shown).replace("**", "^")
     for power in range(9, 1, -1):
-        text = text.replace(f"^{power}", str(power).translate(_SUPERSCRIPTS))
+        text = text.replace(f"^{power}", superscript(power))
     latex = sympy.latex(shown).replace("G", r"\left|\nabla u\right|^{2}")
     return Words(latex, text.replace("*", " ").replace("G", "|∇u|²"))
 
@@ -132,8 +132,8 @@ def coefficient_units(term: Term, length: str = "image units", time: str = "s") 
         return "mixed"
     if power == 0:
         return f"1/{time}"
-    superscript = "" if power == 1 else str(power).translate(_SUPERSCRIPTS)
-    return f"{length}{superscript}/{time}"
+    raised = "" if power == 1 else superscript(power)
+    return f"{length}{raised}/{time}"
 
 
 def rescaling(term: Term, length: float = 1.0, time: float = 1.0, gain: float = 1.0) -> float | None:

@@ -12,7 +12,6 @@ from video2pde.field import Grid
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
 from video2pde.using.edges import state_edges
-from video2pde.using.equation import write_equation
 from video2pde.using.identities import (
     CLOSED,
     evolve,
@@ -58,7 +57,7 @@ def analyse_model(model: SavedModel, u0: ArrayLike | None = None) -> Analysis:
     first = None if u0 is None else np.asarray(u0, float)
     low, high = (0.1, 0.9) if first is None or np.ptp(first) == 0 else (float(first.min()), float(first.max()))
     subject = _Subject(model, low, high, first)
-    equation = write_equation(model.law.terms, model.law.coefficients)
+    equation = model.law.equation
     growth = subject.check_well_posedness()
     if growth is not None:
         statements = [growth, *subject.state_equilibria()]

@@ -15,7 +15,6 @@ from video2pde.flow.words import describe_flow
 from video2pde.terms.stencil import central_weights
 from video2pde.terms.term import jet_symbol, Order
 from video2pde.terms.words import describe
-from video2pde.using.equation import write_equation
 from video2pde.using.flowscript import flow_lines
 from video2pde.using.modelfile import SavedModel
 from video2pde.using.scripts import coefficient_lines, coefficient_name, Dialect, drift_lines
@@ -51,7 +50,7 @@ def export_model(model: SavedModel, form: Form) -> str:
 
 
 def _latex(model: SavedModel) -> str:
-    equation = write_equation(model.law.terms, model.law.coefficients, flow=model.flow).latex
+    equation = model.law.equation.latex
     rows = []
     for entry in model.terms:
         known = entry.low is not None and entry.high is not None
@@ -198,7 +197,7 @@ def _pypde_flow(model: SavedModel) -> tuple[list[str], list[str]]:
 def _fill(template: str, model: SavedModel, **blocks: list[str]) -> str:
     """Put the model's numbers and lines into a template, in one pass: what is put in is not looked at again."""
     grid = model.grid
-    equation = write_equation(model.law.terms, model.law.coefficients, flow=model.flow).text
+    equation = model.law.equation.text
     filling: dict[str, list[str]] = {
         "ORIGIN": [
             f"EQUATION = {equation!r}",

@@ -29,8 +29,8 @@ from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import Rollout, simulate
 from video2pde.settings import RecordingSettings, RolloutSettings
 from video2pde.terms import CATALOGUE, get_term, Term
+from video2pde.terms.text import term_parts
 from video2pde.terms.words import coefficient_units
-from video2pde.using.densities import write_density
 from video2pde.using.schema import (
     Entry,
     first_fault,
@@ -368,9 +368,6 @@ def _as_estimate(given: Estimate | float) -> Estimate:
 
 
 def _save_term(term: Term, estimate: Estimate, unit: str) -> dict[str, Any]:
-    parts = [
-        {"derivative": "x" * part.derivative[0] + "y" * part.derivative[1], "density": write_density(part.density)}
-        for part in term.parts
-    ]
+    parts = [{"derivative": derivative, "density": density} for derivative, density in term_parts(term)]
     units = coefficient_units(term, unit)
     return {"name": term.name, "parts": parts, **estimate.to_json(), "units": units}

@@ -15,8 +15,8 @@ from video2pde.errors import InputError
 from video2pde.flow import Flow, FlowShape
 from video2pde.settings import RecordingSettings
 from video2pde.terms import CATALOGUE, Term
+from video2pde.terms.text import degree
 from video2pde.units import LONGEST_UNIT, require_unit
-from video2pde.using.densities import degree
 
 MAX_DEGREE = 8
 """Highest degree of a density in a file: higher ones take minutes to expand."""

@@ -22,7 +22,6 @@ from video2pde.rollout.validate import DIFFUSION, DRIFT, PERSISTENCE
 from video2pde.settings import Settings
 from video2pde.stages import choose_windows
 from video2pde.terms import Term
-from video2pde.using.equation import write_equation
 from video2pde.using.modelfile import SavedModel
 
 Array = NDArray[np.float64]
@@ -128,7 +127,7 @@ def apply_model(
         for name, window in (("validation", windows.validation), ("test", windows.test))
         for outcome in _predict(name, field, window, entries, drift, chosen)  # type: ignore[arg-type]
     ]
-    equation = write_equation(model.law.terms, model.law.coefficients).text
+    equation = model.law.equation.text
     return Transfer(equation, drift.mean, diffusion, windows, tuple(outcomes), notes)
 
 

@@ -18,7 +18,6 @@ from video2pde.report.document import (
     Table,
     Text,
 )
-from video2pde.result import equation_latex, equation_text
 from video2pde.selection import Selection
 
 
@@ -34,8 +33,8 @@ def tell_selection(story: Story) -> Section | None:
         other = story.run.calibration[name]
         items.append(
             Equation(
-                equation_latex(other.terms, other.estimates),
-                equation_text(other.terms, other.estimates),
+                other.model.equation.latex,
+                other.model.equation.text,
                 f"The alternative {name}, as good; the top of the page has its intervals.",
             )
         )

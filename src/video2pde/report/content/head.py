@@ -24,7 +24,7 @@ from video2pde.report.document import (
     Text,
 )
 from video2pde.report.films import make_player
-from video2pde.result import equation_latex, equation_text, Motion, summarise_motion
+from video2pde.result import Motion, summarise_motion
 from video2pde.rollout.validate import Score, Validation
 from video2pde.terms.words import coefficient_units
 
@@ -107,9 +107,8 @@ def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
     chosen = story.run.chosen
     if chosen is None:
         return None, ()
-    equation = Equation(
-        equation_latex(chosen.terms, chosen.estimates), equation_text(chosen.terms, chosen.estimates), _caption(story)
-    )
+    words = chosen.model.equation
+    equation = Equation(words.latex, words.text, _caption(story))
     terms = tuple(
         _coefficient(
             story.term_math(term.name), MEANINGS.get(term.name, "a term of your own"), chosen.estimates[term.name],

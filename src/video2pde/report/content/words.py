@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.field import Windows
+from video2pde.numbers import format_number
 from video2pde.record import Run
 from video2pde.report.document import Cell, Image, Inline, Math, Span, Table, Text
-from video2pde.report.numbers import format_number
 from video2pde.report.plots import Colour
 from video2pde.report.sheets import Sheet, to_table
 from video2pde.report.style import base_library
-from video2pde.result import equation_text
 from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.catalogue import own_terms
 from video2pde.terms.words import coefficient_units, describe
@@ -124,7 +123,7 @@ class Story:
             f"{self.term(term.name)} {law.estimates[term.name]} {coefficient_units(term, self.unit)}"
             for term in law.terms
         )
-        return f"{equation_text(law.terms, law.estimates)}, with {', '.join(estimates)}"
+        return f"{law.model.equation.text}, with {', '.join(estimates)}"
 
     def _cell(self, cell: Cell, term: bool) -> Cell:
         if not term or not isinstance(cell, str):

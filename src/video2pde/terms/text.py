@@ -1,16 +1,22 @@
-"""Write a term's density as text that ``terms.parse`` reads back to the same expression."""
+"""A term as text that ``Term.of`` reads back to the same term: for run folders and model files."""
 
 from __future__ import annotations
 
 import sympy
 
 from video2pde.errors import StageError
-from video2pde.terms import Term
 from video2pde.terms.parse import FUNCTIONS, MAX_EXPONENT, MAX_NUMBER
+from video2pde.terms.term import Term
 
 
 def term_parts(term: Term) -> tuple[tuple[str, str], ...]:
-    """Give the (derivative, density) texts from which ``Term.of`` makes the same term."""
+    """Return the (derivative, density) texts from which ``Term.of`` makes the same term.
+
+    Examples
+    --------
+    >>> term_parts(Term.of("mine", ("x", "u*sqrt(u)"), ("", "0.5*u_x")))
+    (('x', 'sqrt(u)**3'), ('', 'u_x*1/2'))
+    """
     parts = tuple(
         ("x" * part.derivative[0] + "y" * part.derivative[1], density_text(part.density)) for part in term.parts
     )
@@ -80,3 +86,16 @@ def _whole(number: int) -> str:
     sign = "-" if number < 0 else ""
     high, low = divmod(abs(number), step)
     return f"{sign}({_whole(high)}*{step}+{low})"
+
+
+def degree(density: sympy.Expr) -> int:
+    """Bound the degree of a density, functions counting as one more than their argument."""
+    if density.is_Add:
+        return max(degree(part) for part in density.args)
+    if density.is_Mul:
+        return sum(degree(part) for part in density.args)
+    if density.is_Pow and density.exp.is_Rational:
+        return int(sympy.ceiling(abs(density.exp) * degree(density.base)))
+    if density.is_Symbol:
+        return 1
+    return 1 + max((degree(part) for part in density.args), default=-1)

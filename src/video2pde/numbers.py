@@ -10,6 +10,17 @@ from video2pde.estimate import Estimate
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
+def superscript(number: int) -> str:
+    """Write a whole number in superscript digits.
+
+    Examples
+    --------
+    >>> superscript(-12)
+    '⁻¹²'
+    """
+    return str(number).translate(_SUPERSCRIPTS)
+
+
 def format_number(value: float | int | None, spec: str = ".4g") -> str:
     """Write a number by a Python format; a missing or undefined one becomes a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -37,7 +48,7 @@ def format_estimate(estimate: Estimate, spec: str = ".4g") -> tuple[str, str]:
         exponent = math.floor(math.log10(largest))
         digits = max(0, decimals + exponent)
         value, low, high = (number / 10.0**exponent for number in (value, low, high))
-        tail = "×10" + str(exponent).translate(_SUPERSCRIPTS)
+        tail = "×10" + superscript(exponent)
         fixed = f".{digits}f"
         return (
             format_number(value, fixed) + tail,
@@ -47,6 +58,17 @@ def format_estimate(estimate: Estimate, spec: str = ".4g") -> tuple[str, str]:
     return format_number(value, fixed), f"[{format_number(low, fixed)}, {format_number(high, fixed)}]"
 
 
+def format_latex(value: float, spec: str = ".4g") -> str:
+    """Write a number as LaTeX, powers of ten as powers.
+
+    Examples
+    --------
+    >>> print(format_latex(12345.0))
+    1.234\\times 10^{4}
+    """
+    mantissa, _, exponent = format(value, spec).partition("e")
+    return rf"{mantissa}\times 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
 def _power(match: re.Match[str]) -> str:
-    sign = "-" if match[1] == "-" else ""
-    return "×10" + f"{sign}{match[2]}".translate(_SUPERSCRIPTS)
+    return "×10" + superscript(int(match[1] + match[2]))
