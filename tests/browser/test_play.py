@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from video2pde.field import Grid
+from video2pde.rollout.kernels import Wind
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
 from video2pde.settings import RolloutSettings
 from video2pde.terms import CATALOGUE, Term
-from video2pde.terms.stencil import apply_term, radius
+from video2pde.terms.stencil import apply_term, difference, radius
 from video2pde.using.javascript import law_key, write_script
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def lab(browser: Browser) -> Iterator[Page]:
     """Open an empty page with the report's script and every term as a law."""
     page = browser.new_page()
     page.goto("about:blank")
-    laws = [(term,) for term in (*INTRINSIC, OWN)] + [
-        (CATALOGUE["grad_squared"], CATALOGUE["laplacian"], CATALOGUE["u"])
-    ]
+    laws = [((term,), "none") for term in (*INTRINSIC, OWN)]
+    laws += [((CATALOGUE["grad_squared"], CATALOGUE["laplacian"], CATALOGUE["u"]), "none")]
+    laws += [((CATALOGUE["laplacian"],), "solenoidal"), ((CATALOGUE["laplacian"],), "diverging")]
     page.add_script_tag(content=write_script(laws))
     script = resources.files("video2pde.report").joinpath("static", "report.js").read_text(encoding="utf-8")
     page.add_script_tag(content=script)
@@ -76,10 +77,10 @@ def compare(lab: Page, model: Model, grid: Grid, settings: RolloutSettings, coef
     return float(np.abs(np.reshape(values, grid.shape) - here.values[-1]).max())
 
 
-STAGE = """([key, padded, ny, nx, c, v, g, h]) => {
+STAGE = """([key, padded, ny, nx, c, v, g, h, wind]) => {
   const law = video2pdeLaws[key];
   const w = Float64Array.from(padded), out = new Float64Array(w.length);
-  law.stage(w, w, out, ny, nx, c, v[0], v[1], g[0], g[1], h, 0, -1e9, 1e9);
+  law.stage(w, w, out, ny, nx, c, v[0], v[1], Float64Array.from(wind), g[0], g[1], h, 0, -1e9, 1e9);
   const s = nx + 2 * law.radius, values = [];
   for (let j = law.radius; j < ny + law.radius; j += 1) {
     for (let i = law.radius; i < nx + law.radius; i += 1) values.push(out[j * s + i]);
@@ -97,11 +98,28 @@ def test_every_term_is_differenced_as_its_definition_says(lab: Page, term: Term)
     expected = u + h * (c * apply_term(term, u, grid.dx, grid.dy) + sum(drift))
     reach = max(2, radius(term))
     padded = np.pad(u, reach, mode="symmetric").ravel().tolist()
-    order = [law_key((term,)), padded, grid.ny, grid.nx, [c], [vx, vy], [1 / grid.dx, 1 / grid.dy], h]
+    order = [law_key((term,)), padded, grid.ny, grid.nx, [c], [vx, vy], [1 / grid.dx, 1 / grid.dy], h, []]
     values = np.reshape(lab.evaluate(STAGE, order), grid.shape)
     assert np.abs(values - expected).max() < TOLERANCE
     wrong = u + h * (1.1 * c * apply_term(term, u, grid.dx, grid.dy) + sum(drift))
     assert np.abs(values - wrong).max() > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize("wind", ["solenoidal", "diverging"])
+def test_a_flow_carries_as_its_definition_says(lab: Page, wind: Wind) -> None:
+    grid, c, h = Grid(21, 26, 30.0, 40.0), 0.7, 0.01
+    u, law = start(grid), (CATALOGUE["laplacian"],)
+    fields = 0.5 * np.random.default_rng(2).standard_normal((3, *grid.shape))
+    padded = np.pad(u, 2, mode="symmetric")
+    u_x, u_y = (difference(padded, 2, order, grid.dx, grid.dy) for order in ((1, 0), (0, 1)))
+    carried = fields[0] * u_x + fields[1] * u_y + (fields[2] * u if wind == "diverging" else 0.0)
+    expected = u + h * (c * apply_term(law[0], u, grid.dx, grid.dy) - carried)
+    scales = [1 / grid.dx, 1 / grid.dy]
+    order = [law_key(law, wind), padded.ravel().tolist(), grid.ny, grid.nx, [c], [0.0, 0.0], scales, h]
+    values = np.reshape(lab.evaluate(STAGE, [*order, fields.ravel().tolist()]), grid.shape)
+    assert np.abs(values - expected).max() < TOLERANCE
+    still = np.reshape(lab.evaluate(STAGE, [*order, (0 * fields).ravel().tolist()]), grid.shape)
+    assert np.abs(still - expected).max() > 1e-5
 
 
 @pytest.mark.parametrize(("boundary", "clip"), [("replicate", "on"), ("periodic", "off")])

@@ -22,7 +22,7 @@ def chart_of(page: Page, title: str) -> Locator:
 
 def test_it_shows_every_section_and_the_law(opened: Page, document: Document) -> None:
     assert opened.title() == "Report on dye-07.mp4"
-    assert opened.locator("main h2").all_inner_texts() == [section.title for section in document.sections]
+    assert opened.locator("main > section > h2").all_inner_texts() == [section.title for section in document.sections]
     assert opened.locator(".contents a").count() == len(document.sections) + 1
     assert "One law explains this recording" in opened.locator(".verdict").inner_text()
     law = opened.locator(".law math[display=block]")

@@ -13,7 +13,7 @@ export function head(model: Head, load: Load): HTMLElement[] {
   const sign = h("span", { class: "sign", "aria-hidden": "true" }, SIGNS[model.level]);
   const verdict = h(
     "div", { class: `verdict ${model.level}` },
-    h("p", { class: "verdict-line" }, sign, h("strong", {}, model.verdict)),
+    h("h2", { class: "verdict-line" }, sign, h("strong", {}, model.verdict)),
     h("p", {}, ...inline(model.summary)),
   );
   const law = h("div", { class: "law" });

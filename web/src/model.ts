@@ -151,6 +151,8 @@ export interface Play {
   safety: number;
   max_substeps: number;
   outside: string | null;
+  flow: number[][][][] | null;
+  flow_weights: number[][] | null;
   caption: Text;
 }
 export interface Tiles { kind: "tiles"; items: Item[]; columns: number }

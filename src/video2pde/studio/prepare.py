@@ -33,22 +33,19 @@ class Wish:
     preset: str
     touched: Mapping[str, Any]
     out: str
+    figures: bool = True
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Wish:
         """Read a request's JSON."""
-        film, preset, out = values.get("film", ""), values.get("preset", "default"), values.get("out", "")
-        touched = values.get("settings", {})
-        if (
-            not isinstance(film, str)
-            or not isinstance(preset, str)
-            or not isinstance(out, str)
-            or not isinstance(touched, dict)
-        ):
+        touched, figures = values.get("settings", {}), values.get("figures", True)
+        texts = [values.get("film", ""), values.get("preset", "default"), values.get("out", "")]
+        if not all(isinstance(text, str) for text in texts) or not isinstance(touched, dict):
             raise InputError("a run needs the texts film, preset and out, and settings by name")
         if not all(isinstance(key, str) and "." in key for key in touched):
             raise InputError("settings are named section.key, such as recording.crop")
-        return cls(film, preset, touched, out)
+        film, preset, out = texts
+        return cls(film, preset, touched, out, figures is not False)
 
     @property
     def settings(self) -> Settings:
@@ -72,7 +69,7 @@ class Wish:
                 )
             else:
                 words += ["--set", f"{key}={_as_text(value)}"]
-        return words
+        return words if self.figures else [*words, "--no-figures"]
 
     def command(self) -> str:
         """Give the command line to copy."""

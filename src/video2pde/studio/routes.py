@@ -19,7 +19,7 @@ from video2pde.settings import PRESETS
 from video2pde.studio.compare import compare_runs, gather_settings
 from video2pde.studio.folder import OutsideError
 from video2pde.studio.hub import Hub, work
-from video2pde.studio.library import describe_run, is_run, list_library
+from video2pde.studio.library import describe_run, is_run, is_running, list_library
 from video2pde.studio.pages import PageData, read_page
 from video2pde.studio.prepare import look_at, plan_run, suggest_out, Wish
 from video2pde.studio.screen import ReplacedError, Shot
@@ -239,24 +239,26 @@ async def run(request: Request) -> Response:
     return JSONResponse({**asdict(await anyio.to_thread.run_sync(describe_run, hub.folder, path)), "stages": STAGES})
 
 
-def page_data(hub: Hub, name: str) -> PageData:
-    """Read the report of a run: its own, or the one of a run that is under way."""
+def page_data(hub: Hub, name: str) -> PageData | None:
+    """Read the report of a run: its own, or the one of a run that is under way; None where there is none yet."""
     own = hub.folder.place(f"{name}/report.html")
-    return read_page(own if own.is_file() else hub.live_page(name))
+    live = hub.live_page(name)
+    chosen = own if own.is_file() and not is_running(own.parent) else live
+    return read_page(chosen) if chosen.is_file() else None
 
 
 @told
 async def page(request: Request) -> Response:
     hub, name = hub_of(request), text(request, "run")
     data = await anyio.to_thread.run_sync(page_data, hub, name)
-    return Response(data.document, media_type="application/json")
+    return Response(status_code=204) if data is None else Response(data.document, media_type="application/json")
 
 
 @told
 async def page_film(request: Request) -> Response:
     hub, name, which = hub_of(request), text(request, "run"), number(request, "film", 0, 9999)
     data = await anyio.to_thread.run_sync(page_data, hub, name)
-    if which not in data.films:
+    if data is None or which not in data.films:
         raise InputError("the report has no such film")
     return Response(data.films[which], media_type="text/plain")
 
@@ -268,10 +270,11 @@ async def law(request: Request) -> Response:
     path = hub.folder.find(f"{name}/model.json")
 
     def write() -> str:
-        from video2pde.using.javascript import write_script
+        from video2pde.using.javascript import wind_of, write_script
         from video2pde.using.modelfile import SavedModel
 
-        return write_script((SavedModel.load(path).law.terms,))
+        found = SavedModel.load(path).law
+        return write_script([(found.terms, wind_of(found))])
 
     return Response(await anyio.to_thread.run_sync(write), media_type="text/javascript")
 

@@ -18,7 +18,8 @@ from sympy.printing.codeprinter import CodePrinter
 from sympy.printing.jscode import JavascriptCodePrinter
 
 from video2pde.errors import StageError
-from video2pde.rollout.kernels import stability_limit, symbol_peak
+from video2pde.rollout.kernels import stability_limit, symbol_peak, Wind
+from video2pde.rollout.model import Model
 from video2pde.terms import Part, Term
 from video2pde.terms.parse import FUNCTIONS, U
 from video2pde.terms.stencil import stencil
@@ -135,17 +136,25 @@ def _linear_weights(terms: tuple[Term, ...]) -> dict[Offset, list[str]]:
     return weights
 
 
+def _carried(wind: Wind, over: _Pass) -> str:
+    """Write −v·∇u − u ∇·v of a velocity field: the summand of a pixel, as the compiled kernels have it."""
+    if wind == "none":
+        return ""
+    text = f" - wind[q]*{over.difference((1, 0))} - wind[q + size]*{over.difference((0, 1))}"
+    return f"{text} - wind[q + 2*size]*{over.neighbour((0, 0))}" if wind == "diverging" else text
+
+
 def _loop(over: _Pass, radius: int, body: list[str]) -> list[str]:
     inside = [*over.reads(), *over.lines, *body]
     return [
         f"for (let j = 0; j < ny; j += 1) {{ let p = (j + {radius})*s + {radius};",
-        "for (let i = 0; i < nx; i += 1, p += 1) {",
+        "for (let i = 0, q = j*nx; i < nx; i += 1, p += 1, q += 1) {",
         *inside,
         "} }",
     ]
 
 
-def _stage(terms: tuple[Term, ...]) -> tuple[list[str], int]:
+def _stage(terms: tuple[Term, ...], wind: Wind) -> tuple[list[str], int]:
     """Write the fused pass out = keep·base + (1 − keep)·(w + h·F(w)), clipped; it gives Σ|clipped|."""
     over = _Pass()
     weights = _linear_weights(terms)
@@ -158,19 +167,20 @@ def _stage(terms: tuple[Term, ...]) -> tuple[list[str], int]:
             for n, term in enumerate(terms)
         )
     )
+    carried = _carried(wind, over)
     replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s_"))
     over.lines += [f"const {name} = {_print(value)};" for name, value in replacements]
     radius = over.radius
     body = [
-        f"const value = keep*base[p] + {' + '.join(products)} + step*({_print(reduced)});",
+        f"const value = keep*base[p] + {' + '.join(products)} + step*({_print(reduced)}{carried});",
         "let kept = value > low ? value : low;",
         "kept = kept < high ? kept : high;",
         "lost += Math.abs(value - kept);",
         "out[p] = kept;",
     ]
     lines = [
-        "stage(w, base, out, ny, nx, c, vx, vy, gx, gy, h, keep, low, high) {",
-        f"const s = nx + {2 * radius}, rest = 1 - keep, step = rest*h;",
+        "stage(w, base, out, ny, nx, c, vx, vy, wind, gx, gy, h, keep, low, high) {",
+        f"const s = nx + {2 * radius}, size = ny*nx, rest = 1 - keep, step = rest*h;",
         *(f"const c{n} = c[{n}];" for n in range(len(terms))),
         *before,
         "let lost = 0;",
@@ -203,21 +213,29 @@ def _bound(terms: tuple[Term, ...], radius: int) -> list[str]:
     return [*lines, "let peak = 0;", *_loop(over, radius, body), "return fixed + peak; }"]
 
 
-def write_law(terms: tuple[Term, ...]) -> str:
-    """Write one law as a JavaScript object: radius of its stencil, its stage, its stability bound."""
-    stage, radius = _stage(terms)
+def write_law(terms: tuple[Term, ...], wind: Wind = "none") -> str:
+    """Write one law as a JavaScript object: radius of its stencil, its stage, its stability bound.
+
+    ``wind``: whether a velocity field acts beside the uniform drift, free of divergence or not.
+    """
+    stage, radius = _stage(terms, wind)
     advection = symbol_peak((1, 0), ACCURACY) / stability_limit((1, 0))
     body = "\n".join([*stage, ",", *_bound(terms, radius)])
     return f"{{ radius: {radius}, advection: {advection!r},\n{body}\n}}"
 
 
-def law_key(terms: tuple[Term, ...]) -> str:
+def wind_of(model: Model) -> Wind:
+    """Say what kind of flow a law has beside the drift."""
+    return "none" if model.flow is None else "diverging" if model.flow.diverges else "solenoidal"
+
+
+def law_key(terms: tuple[Term, ...], wind: Wind = "none") -> str:
     """Give the key of a law in a script: the same terms have the same one."""
-    return f"law-{hashlib.sha256(write_law(terms).encode()).hexdigest()[:12]}"
+    return f"law-{hashlib.sha256(write_law(terms, wind).encode()).hexdigest()[:12]}"
 
 
-def write_script(laws: Sequence[tuple[Term, ...]]) -> str:
+def write_script(laws: Sequence[tuple[tuple[Term, ...], Wind]]) -> str:
     """Write the script that defines several laws, each under its key."""
-    entries = ",\n".join(f'"{law_key(terms)}": {write_law(terms)}' for terms in laws)
+    entries = ",\n".join(f'"{law_key(*law)}": {write_law(*law)}' for law in laws)
     table = "globalThis.video2pdeLaws"
     return f'"use strict";\n{table} = Object.assign({table} ?? {{}}, {{\n{entries}\n}});\n'

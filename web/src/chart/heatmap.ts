@@ -90,5 +90,5 @@ export function heatmap(model: Heatmap): HTMLElement {
   const bar = h("canvas", { class: "bar", "aria-hidden": "true" });
   paintBar(bar, model.colour_map);
   const scaleLine = h("div", { class: "scale" }, h("span", {}, formatValue(low, 3)), bar, h("span", {}, formatValue(high, 3)), model.label !== "" && h("span", {}, model.label));
-  return figure("chart", model.caption, h("div", { class: "chart-head" }, h("h4", {}, model.title)), plot, scaleLine);
+  return figure("chart", model.caption, h("div", { class: "chart-head" }, h("h3", {}, model.title)), plot, scaleLine);
 }

@@ -29,7 +29,7 @@ export function pairs(model: Pairs): HTMLElement {
     }
   }
   const said = model.quantities.map((quantity) => h("li", {}, sayQuantity(quantity)));
-  const head = h("div", { class: "chart-head" }, h("h4", {}, model.title));
+  const head = h("div", { class: "chart-head" }, h("h3", {}, model.title));
   return figure("chart", model.caption, head, h("div", { class: "pairs-box" }, grid), h("ul", { class: "pairs-key" }, ...said));
 }
 

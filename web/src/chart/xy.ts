@@ -82,7 +82,7 @@ export function chart(model: Chart, options: Options = {}): HTMLElement {
     draw();
   });
   if (options.bare) return h("div", { class: "chart bare" }, plot);
-  const head = h("div", { class: "chart-head" }, h("h4", {}, model.title), reset);
+  const head = h("div", { class: "chart-head" }, h("h3", {}, model.title), reset);
   const toggle = (index: number): void => {
     if (!hidden.delete(index)) hidden.add(index);
     tip.hide();

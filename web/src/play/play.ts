@@ -6,7 +6,7 @@ import { valueOf } from "../player/panel.ts";
 import type { Load } from "../player/player.ts";
 import { figure } from "../text.ts";
 import { dials } from "./dials.ts";
-import { driftAt, Rollout, type Law } from "./rollout.ts";
+import { driftAt, Rollout, spread, type Law } from "./rollout.ts";
 import { Canvas } from "./screens.ts";
 
 declare global {
@@ -53,11 +53,16 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
     safety: model.safety, maxSubsteps: model.max_substeps,
   });
   const now = new Float64Array(size);
+  const fields = model.flow?.map((parts) => parts.map((part) => spread(part, ny, nx))) ?? [];
+  const wind = model.flow ? new Float64Array(3 * size) : null;
+  const calm = model.flow ? new Float64Array(3 * size) : null;
+  let blown = -1;
   let first = 0;
   let frame = 0;
   let playing = false;
   let speed = 1;
   let drifting = true;
+  let flowing = true;
   let brush = 4;
   let strength = 0.5;
   const sum = { error: 0, scale: 0 };
@@ -101,7 +106,7 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
     const [t0, t1] = [timeAt(frame), timeAt(frame + 1)];
     const still = [0, 0] as const;
     const drift = (t: number): readonly [number, number] => (drifting ? driftAt(model.drift_times, model.drift, t) : still);
-    if (!rollout.advance(t1 - t0, turned.values, drift(t0), drift(t1))) return false;
+    if (!rollout.advance(t1 - t0, turned.values, drift(t0), drift(t1), blow())) return false;
     frame += 1;
     if (frame <= last) {
       rollout.read(now);
@@ -110,6 +115,22 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
       sum.scale += scale;
     }
     return true;
+  }
+
+  /** Add the flow's fields up for this interval; after the film's end it stays as it was. */
+  function blow(): Float64Array | null {
+    if (!wind || !model.flow_weights) return null;
+    if (!flowing) return calm;
+    const interval = Math.min(frame, model.flow_weights.length - 1);
+    if (interval === blown) return wind;
+    blown = interval;
+    wind.fill(0);
+    fields.forEach((parts, field) => {
+      const factor = model.flow_weights?.[interval]?.[field] ?? 0;
+      if (factor === 0) return;
+      parts.forEach((part, axis) => { for (let pixel = 0; pixel < size; pixel += 1) wind[axis * size + pixel]! += factor * part[pixel]!; });
+    });
+    return wind;
   }
 
   function show(): void {
@@ -178,6 +199,9 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
   const driftId = uniqueId("drift");
   const drift = h("input", { type: "checkbox", id: driftId, checked: true });
   drift.addEventListener("change", () => { drifting = drift.checked; });
+  const flowId = uniqueId("flow");
+  const flow = h("input", { type: "checkbox", id: flowId, checked: true });
+  flow.addEventListener("change", () => { flowing = flow.checked; blown = -1; });
   const width = h("select", { "aria-label": "Width of the brush" }, ...BRUSHES.map((cells) => h("option", { value: cells, selected: cells === brush }, `brush ${cells}`)));
   width.addEventListener("change", () => { brush = Number(width.value); });
   const power = h("select", { "aria-label": "What the brush does" }, h("option", { value: 0.5 }, "add dye"), h("option", { value: -0.5 }, "take dye away"));
@@ -187,6 +211,8 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
   reset.addEventListener("click", () => {
     first = 0;
     drift.checked = drifting = true;
+    flow.checked = flowing = true;
+    blown = -1;
     turned.reset();
     setPlaying(false);
     restart();
@@ -213,7 +239,7 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
   for (const end of ["pointerup", "pointercancel"] as const) screen.addEventListener(end, () => { painting = false; });
 
   const transport = h("div", { class: "transport" }, toggle, again, h("div", { class: "timeline" }, slider), pace);
-  const choices = h("div", { class: "colours" }, h("label", { for: driftId }, drift, "drift"), width, power, centre, reset);
+  const choices = h("div", { class: "colours" }, h("label", { for: driftId }, drift, "drift"), wind && h("label", { for: flowId }, flow, "flow"), width, power, centre, reset);
   state.before(row);
   state.after(transport, turned.element, choices);
   restart();

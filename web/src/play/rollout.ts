@@ -6,7 +6,7 @@ export interface Law {
   advection: number;
   stage(
     w: Float64Array, base: Float64Array, out: Float64Array, ny: number, nx: number, c: ArrayLike<number>,
-    vx: number, vy: number, gx: number, gy: number, h: number, keep: number, low: number, high: number,
+    vx: number, vy: number, wind: Float64Array | null, gx: number, gy: number, h: number, keep: number, low: number, high: number,
   ): number;
   bound(w: Float64Array, ny: number, nx: number, c: ArrayLike<number>, gx: number, gy: number): number;
 }
@@ -82,11 +82,12 @@ export class Rollout {
   }
 
   /** Advance by one frame interval, the velocity going linearly from `from` to `to`; tell whether it went well. */
-  advance(interval: number, c: ArrayLike<number>, from: Velocity, to: Velocity): boolean {
+  advance(interval: number, c: ArrayLike<number>, from: Velocity, to: Velocity, wind: Float64Array | null = null): boolean {
     const { ny, nx, dx, dy, safety, maxSubsteps } = this.scheme;
     const [gx, gy] = [1 / dx, 1 / dy];
     const slope = [(to[0] - from[0]) / interval, (to[1] - from[1]) / interval] as const;
-    const fastest = Math.max(Math.abs(from[0]), Math.abs(to[0])) * gx + Math.max(Math.abs(from[1]), Math.abs(to[1])) * gy;
+    const blown = wind ? [largest(wind, 0, ny * nx), largest(wind, ny * nx, ny * nx)] as const : [0, 0] as const;
+    const fastest = (Math.max(Math.abs(from[0]), Math.abs(to[0])) + blown[0]) * gx + (Math.max(Math.abs(from[1]), Math.abs(to[1])) + blown[1]) * gy;
     let [t, rate, age, left] = [0, 0, RECHECK, 1];
     this.substeps = 0;
     while (left > 0) {
@@ -95,7 +96,7 @@ export class Rollout {
       if (!(wanted <= maxSubsteps - this.substeps)) return this.fail("these coefficients need steps too small to follow");
       left = Math.max(1, Math.ceil(wanted));
       const h = (interval - t) / left;
-      if (!Number.isFinite(this.step(t, h, c, from, slope, gx, gy))) return this.fail("the field blew up");
+      if (!Number.isFinite(this.step(t, h, c, from, slope, wind, gx, gy))) return this.fail("the field blew up");
       t += h;
       age += 1;
       left -= 1;
@@ -104,7 +105,7 @@ export class Rollout {
     return true;
   }
 
-  private step(t: number, h: number, c: ArrayLike<number>, from: Velocity, slope: Velocity, gx: number, gy: number): number {
+  private step(t: number, h: number, c: ArrayLike<number>, from: Velocity, slope: Velocity, wind: Float64Array | null, gx: number, gy: number): number {
     const { ny, nx } = this.scheme;
     let lost = 0;
     for (let n = 0; n < 3; n += 1) {
@@ -114,7 +115,7 @@ export class Rollout {
       const s = t + (n === 0 ? 0 : n === 1 ? h : 0.5 * h);
       const [low, high] = n === 2 && this.scheme.clip ? this.scheme.clip : [-this.reach, this.reach];
       const [vx, vy] = [from[0] + s * slope[0], from[1] + s * slope[1]];
-      lost = this.law.stage(w, this.u, out, ny, nx, c, vx, vy, gx, gy, h, keep, low, high);
+      lost = this.law.stage(w, this.u, out, ny, nx, c, vx, vy, wind, gx, gy, h, keep, low, high);
       this.pad(out);
     }
     [this.u, this.a] = [this.a, this.u];
@@ -181,4 +182,31 @@ export function driftAt(times: readonly number[], drift: readonly (readonly numb
   const share = t1 > t0 ? Math.min(1, Math.max(0, (t - t0) / (t1 - t0))) : 0;
   const [a, b] = [drift[low] as readonly number[], drift[high] as readonly number[]];
   return [0, 1].map((axis) => (a[axis] as number) + share * ((b[axis] as number) - (a[axis] as number))) as unknown as Velocity;
+}
+
+function largest(values: Float64Array, from: number, count: number): number {
+  let found = 0;
+  for (let place = from; place < from + count; place += 1) found = Math.max(found, Math.abs(values[place] as number));
+  return found;
+}
+
+/** Spread fields on coarse cells (rows, columns) over the grid, linearly in between and level beyond the outermost. */
+export function spread(coarse: readonly (readonly number[])[], ny: number, nx: number): Float64Array {
+  const [rows, columns] = [coarse.length, coarse[0]?.length ?? 0];
+  const place = (index: number, count: number, cells: number): [number, number, number] => {
+    const at = Math.min(cells - 1, Math.max(0, ((index + 0.5) * cells) / count - 0.5));
+    const low = Math.min(Math.max(0, cells - 2), Math.floor(at));
+    return [low, Math.min(cells - 1, low + 1), at - low];
+  };
+  const fine = new Float64Array(ny * nx);
+  for (let j = 0; j < ny; j += 1) {
+    const [a, b, share] = place(j, ny, rows);
+    const [upper, lower] = [coarse[a] as readonly number[], coarse[b] as readonly number[]];
+    for (let i = 0; i < nx; i += 1) {
+      const [l, r, part] = place(i, nx, columns);
+      const mix = (row: readonly number[]): number => (1 - part) * (row[l] as number) + part * (row[r] as number);
+      fine[j * nx + i] = (1 - share) * mix(upper) + share * mix(lower);
+    }
+  }
+  return fine;
 }

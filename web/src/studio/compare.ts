@@ -20,7 +20,7 @@ export function compareView(names: string[]): View {
       element.replaceChildren(
         h("h1", {}, "Compare"),
         h("ul", { class: "compared" }, ...found.runs.map((run) => h("li", {}, link({ view: "result", run: run.name }, "", run.name), ` ${VERDICTS[run.verdict]?.[0] ?? run.verdict}${run.equation === "" ? "" : `: ${run.equation}`}`))),
-        h("h2", {}, "Coefficients"), ...forests(found.runs),
+        h("h2", {}, "Coefficients"), ...[units(found)].filter((part) => part !== null), ...forests(found.runs),
         h("h2", {}, "Errors"), errors(found.runs),
         h("h2", {}, "Settings that differ"), differences(found),
         h("h2", {}, "Films in step"), films(found.runs));
@@ -37,6 +37,12 @@ function forests(runs: ComparedRun[]): HTMLElement[] {
   const terms = [...new Set(runs.flatMap((run) => Object.keys(run.terms ?? {})))];
   if (terms.length === 0) return [h("p", {}, "None of these runs has found a law.")];
   return terms.map((term) => forest(term, runs));
+}
+
+/** Image units are shares of the crop: with another crop the same number means another length. */
+function units({ runs, differences: rows }: Comparison): HTMLElement | null {
+  const relative = runs.some(({ length }) => length === "image units") && rows.some(({ key }) => key === "recording.crop" || key === "recording.extent");
+  return relative ? h("p", { class: "note warning" }, "The runs have different crops and lengths in image units, which depend on the crop: give a scale to compare coefficients.") : null;
 }
 
 /** One coefficient in all runs: a line for the interval, a square for the estimate. */

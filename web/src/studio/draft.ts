@@ -1,6 +1,6 @@
 /** What the user has chosen for a run so far: only what was touched is kept, and every step can be undone. */
 
-export interface Choice { preset: string; out: string; settings: Record<string, unknown> }
+export interface Choice { preset: string; out: string; figures: boolean; settings: Record<string, unknown> }
 
 export class Draft {
   private past: string[] = [];
@@ -11,7 +11,7 @@ export class Draft {
 
   constructor(film: string, out: string) {
     this.key = `video2pde-draft ${film}`;
-    this.now = restore(this.key) ?? { preset: "default", out, settings: {} };
+    this.now = restore(this.key) ?? { preset: "default", out, figures: true, settings: {} };
     if (this.now.out === "") this.now.out = out;
   }
 

@@ -65,7 +65,7 @@ export function libraryView(compare: (runs: string[]) => void): View {
     return h("li", { class: "card" },
       details.film !== null && picture(details.film),
       h("div", { class: "card-text" },
-        h("h3", {}, link(place, "card-link", name)),
+        h("h2", {}, link(place, "card-link", name)),
         h("p", { class: "card-line" }, h("span", { class: `badge ${level}` }, details.running ? "running" : word), details.rrmse !== null && ` held-out error ${formatValue(100 * details.rrmse, 3)} %`),
         details.equation !== "" && h("p", { class: "card-law" }, details.equation),
         details.problem !== undefined && h("p", { class: "fine" }, details.problem),
@@ -77,7 +77,7 @@ export function libraryView(compare: (runs: string[]) => void): View {
     const details = [card.details.format, sayBytes(card.details.bytes), sayDate(card.changed)].filter((word) => word !== "");
     return h("li", { class: "card" }, picture(card.name),
       h("div", { class: "card-text" },
-        h("h3", {}, link({ view: "prepare", film: card.name }, "card-link", card.name)),
+        h("h2", {}, link({ view: "prepare", film: card.name }, "card-link", card.name)),
         h("p", { class: "card-line" }, h("span", { class: "badge" }, "recording")),
         h("p", { class: "fine" }, details.join(", "))));
   }

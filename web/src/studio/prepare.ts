@@ -173,6 +173,8 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   out.addEventListener("change", () => draft.change((choice) => { choice.out = out.value.trim(); }));
   const preset = h("select", { "aria-label": "Preset" }, ...info.presets.map((name) => h("option", {}, name)));
   preset.addEventListener("change", () => draft.change((choice) => { choice.preset = preset.value; }));
+  const figures = h("input", { type: "checkbox", id: uniqueId("figures"), checked: true });
+  figures.addEventListener("change", () => draft.change((choice) => { choice.figures = figures.checked; }));
   const undo = button("Undo", () => draft.undo(), { title: "Ctrl+Z" });
   const redo = button("Redo", () => draft.redo(), { title: "Ctrl+Shift+Z" });
   const copy = button("Copy", () => { navigator.clipboard?.writeText(`cd ${plan?.folder ?? "."} && ${plan?.command ?? ""}`).then(() => say("Copied.", "good"), complain); });
@@ -207,11 +209,13 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
     for (const one of refreshers) one();
     out.value = draft.choice.out;
     preset.value = draft.choice.preset;
+    figures.checked = draft.choice.figures;
     undo.disabled = !draft.canUndo;
     redo.disabled = !draft.canRedo;
   }
   draft.onChange(() => {
     refresh();
+    stage.setBox(boxOf(draft.get("recording.crop"), size));
     window.clearTimeout(timer);
     timer = window.setTimeout(() => { void replan(); void look(); }, 150);
     window.clearTimeout(later);
@@ -236,6 +240,7 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   const run = h("div", { class: "run-box" },
     h("h2", {}, "Run"), h("div", { class: "fields" },
       h("div", { class: "field" }, h("span", {}, "Preset"), preset), h("div", { class: "field" }, h("span", {}, "Folder of the run"), out)),
+    h("p", {}, figures, h("label", { for: figures.id }, " figures for a paper, too (PNG and PDF; takes longer)")),
     expected, problems, h("p", { class: "fine" }, "The same on the command line, in the folder that is open:"), h("div", { class: "command-box" }, command, copy),
     h("div", { class: "tools" }, start, undo, redo));
   element.replaceChildren(

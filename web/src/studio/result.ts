@@ -1,7 +1,7 @@
 import { h } from "../dom.ts";
 import type { Page } from "../model.ts";
 import { mountPage } from "../page.ts";
-import { address, ask, get } from "./api.ts";
+import { address, ask } from "./api.ts";
 import { link, type View } from "./shell.ts";
 
 /** The report's page, in the studio: the run's own document, shown by the studio's own script. */
@@ -12,7 +12,9 @@ export function resultView(run: string): View {
   void open();
   async function open(): Promise<void> {
     try {
-      const model = await get<Page>("page", { run });
+      const answer = await ask("page", { run });
+      if (answer.status === 204) throw new Error("This run has no report yet.");
+      const model = (await answer.json()) as Page;
       if (model.sections.some(({ items }) => items.some(({ kind }) => kind === "play"))) await loadLaw(run);
       mountPage(page, model, async (film) => (await ask("page/film", { run, film })).text(), { embedded: true });
       element.dataset["ready"] = "true";

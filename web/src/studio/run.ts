@@ -5,7 +5,7 @@ import { renderItem } from "../items.ts";
 import type { Axis, Chart, Page } from "../model.ts";
 import { player } from "../player/player.ts";
 import { inline } from "../text.ts";
-import { ask, get, post } from "./api.ts";
+import { ask, post } from "./api.ts";
 import type { Job, RunState, Stage } from "./model.ts";
 import { button, complain, link, saySeconds, type View } from "./shell.ts";
 
@@ -57,7 +57,7 @@ export function runView(run: string, jobs: () => Job[]): View & { onRun(state: R
     const job = mine();
     const act = (name: string) => (): void => { if (job) post(`jobs/${job.id}/${name}`, {}).catch(complain); };
     const made: HTMLElement[] = [];
-    if (job && (job.state === "running" || job.state === "waiting")) made.push(button("Stop", act("stop")));
+    if (job && !state?.finished && (job.state === "running" || job.state === "waiting")) made.push(button("Stop", act("stop")));
     if (job && ["stopped", "failed", "refused"].includes(job.state)) made.push(button("Continue", act("continue"), { class: "primary" }));
     if (state?.finished) made.push(link({ view: "result", run }, "button primary", "Open the result"));
     actions.replaceChildren(...made);
@@ -68,15 +68,17 @@ export function runView(run: string, jobs: () => Job[]): View & { onRun(state: R
   /** Draw what the run has found so far with the report's own parts. */
   async function show(): Promise<void> {
     try {
-      const page = await get<Page>("page", { run });
+      const answer = await ask("page", { run });
+      if (answer.status === 204) return; // nothing is drawn yet; the next stage brings something
+      const page = (await answer.json()) as Page;
       const load = async (film: number): Promise<string> => (await ask("page/film", { run, film })).text();
       const shown = page.sections.filter(({ collapsed, id }) => !collapsed && id !== "play");
       sections.replaceChildren(
         ...(page.head.player ? [player(page.head.player, load)] : []),
         ...shown.map((section) => h("details", { class: "live-section", "data-section": section.id, open: true },
           h("summary", {}, section.title), h("p", {}, ...inline(section.sentence)), ...section.items.map((item) => renderItem(item, load)))));
-    } catch {
-      // nothing is drawn yet; the next stage brings something
+    } catch (error) {
+      complain(error);
     }
   }
 

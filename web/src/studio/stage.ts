@@ -51,6 +51,7 @@ export class Stage {
     this.slider.addEventListener("change", () => this.seek(Number(this.slider.value)));
     const picture = h("div", { class: "film-stage" }, this.image, this.mask, this.overlay);
     picture.style.aspectRatio = `${film.width} / ${film.height}`;
+    picture.style.maxWidth = `calc(68vh * ${film.width / film.height})`; // the whole picture stays on the screen
     this.element = h("div", { class: "film-box" }, picture, h("div", { class: "transport" }, h("div", { class: "timeline" }, this.slider), this.clock));
     this.listen();
     this.draw();
@@ -154,7 +155,7 @@ export class Stage {
       part = this.tool === "crop" ? (handle ?? "new") : this.tool;
       if (this.tool === "polygon") this.corner(from);
       if (this.tool === "brush" || this.tool === "erase") this.dab(from, from);
-      this.overlay.focus();
+      this.overlay.focus({ preventScroll: true });
       event.preventDefault();
     });
     this.overlay.addEventListener("pointermove", (event) => {

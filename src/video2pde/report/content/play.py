@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.report.content.words import MEANINGS, Story
 from video2pde.report.document import Dial, Math, Play, Player, Section
 from video2pde.terms.words import describe
-from video2pde.using.javascript import law_key, write_script
+from video2pde.using.javascript import law_key, wind_of, write_script
 from video2pde.using.modelfile import SavedModel
+
+MOST_CELLS, MOST_VALUES = 48, 60_000
+"""Cells along the longer side, and numbers in all, that a flow is stored with."""
 
 
 def tell_play(story: Story, player: Player | None) -> Section | None:
@@ -40,9 +45,11 @@ def make_play(model: SavedModel, player: Player, outside: NDArray[np.bool_] | No
         outside = np.asarray(whole.any(axis=(1, 3)))
     clipped = model.clip == "on" or (model.clip == "auto" and film.low >= 0.0 and film.high <= 1.0)
     settings = model.settings
+    wind = wind_of(model.law)
+    fields, weights = _sample_flow(model, np.asarray(player.times, float))
     return Play(
-        law=law_key(terms),
-        source=write_script((terms,)),
+        law=law_key(terms, wind),
+        source=write_script([(terms, wind)]),
         dials=tuple(
             Dial(
                 Math(describe(entry.term).latex, describe(entry.term).text),
@@ -66,6 +73,24 @@ def make_play(model: SavedModel, player: Player, outside: NDArray[np.bool_] | No
         safety=settings.safety,
         max_substeps=settings.max_substeps,
         outside=outside,
+        flow=fields,
+        flow_weights=weights,
         caption="The same scheme as the run's own rollouts. The film is stored in 256 levels, so that errors here are "
         "a little larger than those of the report.",
     )
+
+
+def _sample_flow(
+    model: SavedModel, times: NDArray[np.float64]
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Sample the flow on coarse cells, between which the page goes linearly, and average its factors over intervals."""
+    flow, grid = model.flow, model.grid
+    if flow is None:
+        return None, None
+    weights = flow.weights(times)
+    side = min(MOST_CELLS, int((MOST_VALUES / (3 * weights.shape[1])) ** 0.5))
+    rows, columns = (max(4, min(n, round(side * n / max(grid.shape)))) for n in grid.shape)
+    coarse = replace(grid, ny=rows, nx=columns, pitch="cells", height=grid.dy * grid.ny, width=grid.dx * grid.nx)
+    fields = np.concatenate([flow.fields(coarse), flow.divergence(coarse)[:, None]], axis=1)
+    middles = flow.weights(0.5 * (times[1:] + times[:-1]))
+    return fields, (weights[1:] + 4 * middles + weights[:-1]) / 6

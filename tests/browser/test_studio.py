@@ -1,0 +1,330 @@
+"""The whole story in a real browser: drop a film, prepare it, run it, play with its law, compare; and nobody is let in.
+
+``VIDEO2PDE_SCREENSHOTS=1`` writes the pictures of the documentation anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+import pytest
+from watching import wait_until
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "unit"))
+from studio_server import Client, serving, TOKEN
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+PICTURES = ROOT / "docs" / "img"
+HOSTILE = "<img src=x onerror=alert(1)>.npy"
+SMALL = {"weak.test_functions": "300", "identifiability.stability_runs": "8", "calibration.replicates": "6"}
+
+
+@pytest.fixture(scope="module")
+def film(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001 (none without a browser)
+    """Render a small film with a law that is known: a = 9.005, β = 0.666 on a field of 200 image units."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    command = [sys.executable, "-m", "video2pde.cli", "synth", "C", "--out", str(folder), "--size", "240x200"]
+    command += ["--crop", "40,20,160,160", "--frames", "60", "--noise", "0.003", "--quiet"]
+    subprocess.run(command, check=True, timeout=120)
+    return folder / "film.mp4"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("recordings")
+    np.save(root / HOSTILE, np.random.default_rng(1).integers(0, 255, (20, 24, 30), dtype=np.uint8))
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Client]:
+    with serving(folder) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def session(browser: Browser, server: Client) -> dict[str, Any]:
+    """Enter once, as the printed address does; all tests' pages share the cookie."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{server.port}/?token={TOKEN}")
+    assert "token" not in page.url
+    state = context.storage_state()
+    context.close()
+    return dict(state)
+
+
+@contextmanager
+def studio(browser: Browser, server: Client, session: dict[str, Any], path: str = "", **options: Any) -> Iterator[Page]:
+    """Open a view and watch it: nothing may be logged, raised, or asked of anybody else."""
+    size = {"viewport": {"width": 1366, "height": 900}, "color_scheme": "light"} | options
+    context = browser.new_context(storage_state=session, **size)
+    if AXE.is_file():
+        context.add_init_script(path=AXE)
+    page = context.new_page()
+    noise: list[str] = []
+    outside: list[str] = []
+    here = f"http://127.0.0.1:{server.port}/"
+    page.on("console", lambda message: noise.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: noise.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (noise.append("dialog"), dialog.dismiss()))
+    page.on("request", lambda r: None if r.url.startswith((here, "data:", "blob:")) else outside.append(r.url))
+    page.goto(here + path)
+    yield page
+    context.close()
+    assert noise == []
+    assert outside == []
+
+
+def picture(page: Page, name: str, **options: Any) -> None:
+    """Keep a picture for the documentation, where it is asked for."""
+    if os.environ.get("VIDEO2PDE_SCREENSHOTS"):
+        page.wait_for_timeout(400)
+        page.screenshot(path=PICTURES / f"studio-{name}.png", **options)
+
+
+def violations(page: Page) -> list[str]:
+    """Ask axe-core what stands in the way of people who cannot see or point."""
+    if not AXE.is_file():
+        return []
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    nodes = [(kind["id"], node) for kind in found["violations"] for node in kind["nodes"]]
+    return [f"{name}: {node['html'][:120]} {node['failureSummary'][:200]}" for name, node in nodes]
+
+
+def drag(page: Page, overlay: Locator, size: tuple[int, int], *points: tuple[float, float]) -> None:
+    overlay.scroll_into_view_if_needed()
+    box = overlay.bounding_box()
+    assert box is not None
+    places = [(box["x"] + x / size[0] * box["width"], box["y"] + y / size[1] * box["height"]) for x, y in points]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=3)
+    page.mouse.up()
+
+
+def set_field(page: Page, label: str, value: str) -> None:
+    field = page.get_by_label(label, exact=True)
+    field.fill(value)
+    field.press("Tab")
+
+
+def prepare(page: Page, film: Path) -> str:
+    """Drop the film, crop it with the mouse, draw a ruler; give the command that the page shows."""
+    page.wait_for_selector(".library[data-ready]")
+    page.locator("input[type=file]").set_input_files(film)
+    page.get_by_role("link", name="film.mp4").wait_for()
+    picture(page, "library-film")
+    page.get_by_role("link", name="film.mp4").click()
+    page.wait_for_selector(".prepare[data-planned]")
+    overlay, size = page.locator(".overlay"), (240, 200)
+    drag(page, overlay, size, (1, 1), (20, 10), (40, 20))
+    drag(page, overlay, size, (239, 199), (220, 190), (200, 180))
+    page.get_by_label("Ruler", exact=True).check()
+    page.get_by_label("Length of the line").fill("40")
+    drag(page, overlay, size, (60, 60), (100, 60), (140, 60))
+    command = page.locator(".command")
+    wait_until(lambda: "--scale" in (command.text_content() or ""))
+    return command.text_content() or ""
+
+
+def test_the_whole_story(browser: Browser, server: Client, session: dict[str, Any], folder: Path, film: Path) -> None:
+    with studio(browser, server, session) as page:
+        text = prepare(page, film)
+        crop = [int(v) for v in shlex.split(text)[shlex.split(text).index("--crop") + 1].split(",")]
+        assert np.abs(np.array(crop) - [40, 20, 160, 160]).max() <= 2
+        scale = shlex.split(text)[shlex.split(text).index("--scale") + 1]
+        assert scale.endswith("mm")
+        assert float(scale[:-2]) == pytest.approx(0.5, rel=0.02)
+        # exact numbers, typed; and a step that is undone
+        set_field(page, "Crop x0, y0, width, height", "40,20,160,160")
+        set_field(page, "Size of a camera pixel", "0.5mm")
+        set_field(page, "Every n-th frame", "3")
+        page.get_by_role("button", name="Undo").click()
+        set_field(page, "Grid rows, columns", "48,48")
+        page.get_by_label("Preset").select_option("quick")
+        page.get_by_text("All settings").click()
+        for key, value in SMALL.items():
+            page.get_by_label(key).fill(value)
+            page.get_by_label(key).press("Tab")
+        page.get_by_text("figures for a paper").click()
+        wait_until(lambda: "--no-figures" in (page.locator(".command").text_content() or ""))
+        page.get_by_text("All settings").click()
+        page.wait_for_selector(".checks[data-done]", timeout=30_000)
+        picture(page, "prepare")
+        assert violations(page) == []
+        command = page.locator(".command").text_content() or ""
+        assert "--every" not in command
+        page.get_by_role("button", name="Start the run").click()
+        watch(page)
+        page.get_by_role("link", name="Open the result").click()
+        play(page)
+    compare(browser, server, session, folder, command)
+    look_on_a_phone(browser, server, session, "again")
+
+
+def watch(page: Page) -> None:
+    """See the stages pass by, with what they found, until the run is finished."""
+    view = page.locator(".view.run")
+    view.wait_for()
+    wait_until(lambda: int(view.get_attribute("data-done") or 0) >= 2, 60)
+    seen = page.locator(".stage.done, .stage.cached").count()
+    assert 2 <= seen <= 11
+    wait_until(lambda: view.get_attribute("data-finished") == "true", 120)
+    page.locator(".live-section").first.wait_for(timeout=20_000)
+    wait_until(lambda: view.get_attribute("data-job") == "done", 20)
+    assert "calibration: done" in (page.locator(".log").text_content() or "")
+    picture(page, "run")
+    assert violations(page) == []
+
+
+def play(page: Page) -> None:
+    """Let the law run, and see the error rise when its coefficient is wrong."""
+    page.wait_for_selector(".result[data-ready]")
+    assert "mm²/s" in page.locator(".coefficients").inner_text()
+    picture(page, "result")
+    box = page.locator(".play-box[data-ready=true]")
+    box.wait_for(timeout=20_000)
+    box.scroll_into_view_if_needed()
+
+    def error_after(frames: int) -> float:
+        box.get_by_role("button", name="Start again").click()
+        box.get_by_role("button", name="Run", exact=True).click()
+        wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= frames, 20)
+        box.get_by_role("button", name="Pause").click()
+        return float(box.get_attribute("data-error") or "nan")
+
+    right = error_after(20)
+    assert right < 0.05
+    picture(page, "play")
+    field = box.locator("input[type=number]").first
+    field.fill(str(3 * float(field.input_value())))
+    field.press("Tab")
+    wrong = error_after(20)
+    assert wrong > 1.5 * right
+    box.get_by_role("button", name="Reset all").click()
+    assert error_after(20) < 1.2 * right + 0.002
+    assert violations(page) == []
+
+
+def compare(browser: Browser, server: Client, session: dict[str, Any], folder: Path, command: str) -> None:
+    """Repeat the run by its command, find the same result to the byte, and see the two side by side."""
+    words = shlex.split(command)
+    assert words[0] == "video2pde"
+    out = words[words.index("--out") + 1]
+    words[words.index("--out") + 1] = "again"
+    done = subprocess.run(
+        [sys.executable, "-m", "video2pde.cli", *words[1:]], cwd=folder, capture_output=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = (json.loads((folder / name / "result.json").read_text()) for name in (out, "again"))
+    for result in (first, second):
+        result.pop("timings_s")
+    assert json.dumps(first) == json.dumps(second)
+    with studio(browser, server, session) as page:
+        page.wait_for_selector(".library[data-ready]")
+        for name in (out, "again"):
+            page.get_by_label(f"Compare {name}", exact=True).check()
+        picture(page, "library")
+        assert violations(page) == []
+        page.get_by_role("button", name="Compare 2").click()
+        page.wait_for_selector(".compare[data-ready]")
+        assert page.locator("figure[data-term=laplacian] .estimate").count() == 2
+        assert "All settings are the same" in page.locator(".compare").inner_text()
+        page.locator(".panel canvas").nth(1).wait_for()
+        picture(page, "compare", full_page=True)
+        assert violations(page) == []
+
+
+def look_on_a_phone(browser: Browser, server: Client, session: dict[str, Any], run: str) -> None:
+    """See every view on a narrow screen, in light and dark."""
+    views = ("", "?view=queue", f"?view=run&run={run}", f"?view=compare&runs={run}", "?view=prepare&film=film.mp4")
+    for scheme, path in [("light", path) for path in views] + [("dark", path) for path in views]:
+        size = {"viewport": {"width": 375, "height": 800}, "color_scheme": scheme}
+        with studio(browser, server, session, path, **size) as page:
+            page.locator(".view h1").first.wait_for()
+            page.wait_for_timeout(200)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 375, path
+            assert violations(page) == [], path
+            if scheme == "dark" and "prepare" in path:
+                picture(page, "phone")
+
+
+def test_hostile_names_are_text_in_every_view(browser: Browser, server: Client, session: dict[str, Any]) -> None:
+    quoted = HOSTILE.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20").replace("=", "%3D")
+    views = ("", f"?view=prepare&film={quoted}", f"?view=run&run={quoted}", f"?view=compare&runs={quoted}")
+    for path in (*views, f"?view=result&run={quoted}", "?view=queue"):
+        context = browser.new_context(storage_state=session)  # type: ignore[arg-type]
+        page = context.new_page()
+        dialogs: list[str] = []
+        page.on("dialog", lambda dialog, found=dialogs: (found.append(dialog.message), dialog.dismiss()))
+        page.goto(f"http://127.0.0.1:{server.port}/{path}")
+        page.locator(".view h1").first.wait_for()
+        page.wait_for_timeout(200)
+        assert page.locator("img[src=x]").count() == 0
+        if path in views[:2]:
+            assert HOSTILE in page.locator("body").inner_text()
+        assert dialogs == []
+        context.close()
+
+
+def test_the_keyboard_moves_the_crop(browser: Browser, server: Client, session: dict[str, Any], folder: Path) -> None:
+    np.save(folder / "keys.npy", np.zeros((8, 50, 60), np.uint8))
+    with studio(browser, server, session, "?view=prepare&film=keys.npy") as page:
+        page.wait_for_selector(".prepare[data-planned]")
+        page.get_by_label("after every change").uncheck()
+        set_field(page, "Crop x0, y0, width, height", "10,10,30,20")
+        page.locator(".overlay").focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Shift+ArrowDown")
+        page.keyboard.press("Alt+ArrowLeft")
+        field = page.get_by_label("Crop x0, y0, width, height")
+        wait_until(lambda: field.input_value() == "11,20,29,20")
+        page.keyboard.press("Control+z")
+        wait_until(lambda: field.input_value() == "11,20,30,20")
+
+
+def test_a_stranger_sees_nothing(browser: Browser, server: Client, session: dict[str, Any]) -> None:  # noqa: ARG001
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{server.port}/")
+    assert "Open the address that it printed" in page.locator("body").inner_text()
+    assert page.locator("#studio").count() == 0
+    context.close()
+
+
+def test_closing_the_studio_leaves_the_run(tmp_path: Path, film: Path) -> None:
+    """The process of a run outlives the studio, and the next studio finds it at work or done."""
+    shutil.copy(film, tmp_path / "film.mp4")
+    small = {key: int(value) for key, value in SMALL.items()}
+    settings = {"recording.crop": [40, 20, 160, 160], "recording.grid": [32, 32]} | small
+    wish = {"film": "film.mp4", "preset": "quick", "settings": settings, "out": "run", "figures": False}
+    with serving(tmp_path) as client:
+        client.enter()
+        assert client.post("jobs", wish).status == 201
+    log = tmp_path / "run" / "log.txt"
+    wait_until(lambda: log.is_file() and "drift: done" in log.read_text(), 60)
+    with serving(tmp_path) as client:
+        client.enter()
+
+        def state() -> str:
+            return str(json.loads((tmp_path / ".video2pde-studio" / "jobs.json").read_text())[0]["state"])
+
+        assert state() in ("running", "done")
+        wait_until(lambda: state() == "done", 120)
+    assert (tmp_path / "run" / "result.json").is_file()
