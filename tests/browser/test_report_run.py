@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import watched_page
+from watching import wait_until, watched_page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "unit"))
 from report_runs import HOSTILE, make_run, spreading_field
@@ -35,6 +35,33 @@ def test_it_opens_and_says_what_was_found(browser: Browser, run: Path) -> None:
         assert titles.index("Selection") < titles.index("The test window") < titles.index("Settings")
         marks = page.locator(".player").first.inner_text()
         assert re.search(r"train\s+validation\s+test", marks)
+
+
+def test_the_law_can_be_played_with_from_the_file_alone(browser: Browser, run: Path) -> None:
+    """From a frame of the film the law stays close to it; a coefficient that is wrong leads away; paint is seen."""
+    with watched_page(browser, run / "report.html") as page:
+        box = page.locator(".play-box[data-ready=true]")
+        box.wait_for(timeout=20_000)
+        box.scroll_into_view_if_needed()
+
+        def error_after(frames: int) -> float:
+            box.get_by_role("button", name="Start again").click()
+            box.get_by_role("button", name="Run", exact=True).click()
+            wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= frames)
+            box.get_by_role("button", name="Pause").click()
+            return float(box.get_attribute("data-error") or "nan")
+
+        right = error_after(25)
+        assert right < 0.03
+        slider = box.locator(".dial input[type=range]").first
+        slider.focus()
+        for _ in range(60):
+            page.keyboard.press("ArrowRight")
+        assert error_after(25) > 1.5 * right
+        box.get_by_role("button", name="Reset all").click()
+        assert float(box.get_attribute("data-error") or "nan") == pytest.approx(0.0, abs=1e-9)
+        box.get_by_role("button", name="Dye in the middle").click()
+        assert float(box.get_attribute("data-error") or "nan") > 0.05
 
 
 def test_it_fits_a_phone_with_everything_unfolded(browser: Browser, run: Path) -> None:

@@ -129,7 +129,6 @@ def prepare(page: Page, film: Path) -> str:
     page.wait_for_selector(".library[data-ready]")
     page.locator("input[type=file]").set_input_files(film)
     page.get_by_role("link", name="film.mp4").wait_for()
-    picture(page, "library-film")
     page.get_by_role("link", name="film.mp4").click()
     page.wait_for_selector(".prepare[data-planned]")
     overlay, size = page.locator(".overlay"), (240, 200)
@@ -166,6 +165,7 @@ def test_the_whole_story(browser: Browser, server: Client, session: dict[str, An
         wait_until(lambda: "--no-figures" in (page.locator(".command").text_content() or ""))
         page.get_by_text("All settings").click()
         page.wait_for_selector(".checks[data-done]", timeout=30_000)
+        page.evaluate("window.scrollTo(0, 0)")
         picture(page, "prepare")
         assert violations(page) == []
         command = page.locator(".command").text_content() or ""

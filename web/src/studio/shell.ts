@@ -35,10 +35,11 @@ export function button(label: string, act: () => void, attributes: Record<string
   return made;
 }
 
-const messages = h("div", { class: "messages", role: "status", "aria-live": "polite" });
+let messages: HTMLElement | null = null;
 
 /** The place where the studio says what went wrong, or well. */
 export function messageBox(): HTMLElement {
+  messages ??= h("div", { class: "messages", role: "status", "aria-live": "polite" });
   return messages;
 }
 
@@ -46,8 +47,9 @@ export function say(text: string, level: "info" | "good" | "warning" | "error" =
   const close = h("button", { type: "button", class: "close", "aria-label": "Close this message" }, "×");
   const box = h("div", { class: `note ${level}` }, h("div", {}, text), close);
   close.addEventListener("click", () => box.remove());
-  messages.append(box);
-  while (messages.childElementCount > 4) messages.firstElementChild?.remove();
+  const all = messageBox();
+  all.append(box);
+  while (all.childElementCount > 4) all.firstElementChild?.remove();
   if (level === "info" || level === "good") setTimeout(() => box.remove(), 8000);
 }
 
