@@ -241,7 +241,8 @@ async def run(request: Request) -> Response:
 
 def page_data(hub: Hub, name: str) -> PageData | None:
     """Read the report of a run: its own, or the one of a run that is under way; None where there is none yet."""
-    own = hub.folder.place(f"{name}/report.html")
+    own = hub.folder.place(name) / "report.html"
+    hub.folder.place(f"{name}/report.html")
     live = hub.live_page(name)
     chosen = own if own.is_file() and not is_running(own.parent) else live
     return read_page(chosen) if chosen.is_file() else None
