@@ -96,7 +96,7 @@ def seconds_per_call(function: Callable[[], Any], repeats: int = 20) -> float:
 def time_derivatives() -> list[dict[str, Any]]:
     """Time loss and gradient at batch 512, 4×64, by hand and by ``jax.hessian``."""
     network, batch = create_network(jax.random.key(0), 64, 4), make_batch(512)
-    law = Law.of(TERMS, 100.0, 10.0, (0.0, 1.0), None, "moving")
+    law = Law.of(TERMS, 100.0, 10.0, (0.0, 1.0), None, carried=False)
     guess = jnp.array([A, B])
 
     def by_hand(weights: Network) -> jax.Array:
@@ -127,7 +127,7 @@ def time_derivatives() -> list[dict[str, Any]]:
 
 def time_joint_step(name: str, sizes: Sizes, steps: int) -> dict[str, Any]:
     """Time joint steps inside the compiled loop."""
-    law = Law.of(TERMS, 100.0, 10.0, (0.0, 1.0), (1.0, 1.0) if sizes.cell_average else None, sizes.frame)  # type: ignore[arg-type]
+    law = Law.of(TERMS, 100.0, 10.0, (0.0, 1.0), (1.0, 1.0) if sizes.cell_average else None, sizes.frame == "fixed")
     trainer = Trainer(law, sizes)  # type: ignore[arg-type]
     training = trainer.begin_joint(trainer.start(0), np.ones(2))
     pool, key = make_batch(1 << 18), jax.random.key(1)

@@ -22,7 +22,7 @@ from video2pde.rollout.simulate import simulate, simulate_batch
 
 A, BETA, DT = 9.005, 0.666, 34 / 1008
 DRIFT = (0.08, 0.28)
-CALM = np.zeros((3, 1, 1))
+CALM = np.zeros((2, 1, 1))
 GRID = Grid(200, 200, 200.0, 200.0)
 LAW = Model.of({"grad_squared": A, "laplacian": BETA})
 Row = dict[str, Any]

@@ -31,6 +31,30 @@ def judge_fit(chosen: Calibration, held_out: Score | None) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def flow_notes(found: Discovery, chosen: str | None) -> tuple[str, ...]:
+    """Say what flow was found beside the law, what is assumed of it later, and what one film cannot tell of it."""
+    choice = found.flow
+    if choice is None:
+        return ()
+    notes = []
+    if choice.candidate.shape is not None:
+        notes.append(
+            f"the flow varies in space: {choice.reason}; over held-out frames it is taken to stay as it was at the "
+            "end of the training window"
+        )
+    divergence = None if chosen is None else choice.divergence.get(chosen)
+    if divergence is not None and divergence.matters:
+        changed = ", ".join(
+            f"{name} {divergence.coefficients[name]:.4g} instead of {value:.4g}"
+            for name, value in divergence.without.items()
+        )
+        notes.append(
+            f"a flow that diverges by {divergence.value:.2g} ± {divergence.error:.1g} /s would explain the film, too, "
+            f"with {changed} (weak form): one film cannot tell it from the law; allow it with drift.divergence=true"
+        )
+    return tuple(notes)
+
+
 def _lag_notes(chosen: Calibration) -> list[str]:
     """Say by how much coefficients were moved for the lag of the film's encoder."""
     moved = []

@@ -20,6 +20,7 @@ from scipy import ndimage, signal
 
 from video2pde.errors import StageError
 from video2pde.field import Field, is_uniform
+from video2pde.flow import Flow
 from video2pde.settings import DriftSettings
 
 Array = NDArray[np.float64]
@@ -56,6 +57,7 @@ class Drift:
     moving : whether the picture is carried along; if not, the velocity is zero and no law is given any drift.
     why : why it was taken not to move, or an empty text.
     notes : what to bear in mind about the measurement.
+    given : a velocity that varies in space, given by the user, which takes the place of the measured one in the law.
     """
 
     times: Array
@@ -72,6 +74,7 @@ class Drift:
     moving: bool = True
     why: str = ""
     notes: tuple[str, ...] = ()
+    given: Flow | None = None
 
     @property
     def mean(self) -> tuple[float, float]:

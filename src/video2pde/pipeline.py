@@ -10,6 +10,7 @@ To add a stage: a field of ``record.Run``, and a call of ``work.stage`` below.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -93,8 +94,12 @@ run = run_pipeline
 
 
 def _fingerprint(film: Path, settings: Settings) -> str:
-    """Hash everything that is read: the recording, and the pictures and tables that go with it."""
-    return hash_recording(open_recording(film, settings.recording), settings.recording)
+    """Hash everything that is read: the recording, and the pictures, tables and velocities that go with it."""
+    recording = hash_recording(open_recording(film, settings.recording), settings.recording)
+    given = settings.drift.velocity
+    if given is None or not Path(given).is_file():
+        return recording
+    return hashlib.sha256(recording.encode() + Path(given).read_bytes()).hexdigest()
 
 
 def _identify(film: Path) -> dict[str, str]:

@@ -72,6 +72,7 @@ def save_model(run: Run) -> SavedModel | None:
         windows,
         field.times,
         velocity,
+        flow=chosen.model.flow,
         # centred on the estimate: the replicates' own bias is no part of the law's uncertainty
         draws=None if chosen.bootstrap is None else chosen.bootstrap.draws - chosen.bootstrap.bias,
         noise=float(chosen.fit.mse**0.5),

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.front import FrontFit
-from video2pde.caveats import collect_caveats, judge_fit
+from video2pde.caveats import collect_caveats, flow_notes, judge_fit
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
@@ -124,7 +124,8 @@ class Run:
         if self.discovery is None:
             return (*found, *notes)
         judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score)
-        return (*judged, *found, *notes, *collect_caveats(self.discovery, self.calibration, self.refinement))
+        flowing = flow_notes(self.discovery, None if self.selection is None else self.selection.chosen)
+        return (*judged, *flowing, *found, *notes, *collect_caveats(self.discovery, self.calibration, self.refinement))
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``result.json`` holds of a finished run; numbers that do not exist are null."""

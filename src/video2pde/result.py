@@ -15,8 +15,9 @@ from video2pde.calibration import Calibration
 from video2pde.discovery.identifiability import LibraryDiagnosis
 from video2pde.drift import Drift
 from video2pde.errors import InputError
-from video2pde.field import Field
+from video2pde.field import Field, Grid
 from video2pde.files import plain_json
+from video2pde.flow.words import describe_flow, summarise_flow
 from video2pde.record import Run
 from video2pde.rollout.validate import Validation
 from video2pde.selection import Selection
@@ -39,9 +40,9 @@ def describe_run(run: Run) -> dict[str, Any]:
             "reason": done.selection.reason,
             "recording": _recording(done.field),
             "drift": {"mean": list(done.drift.mean), "background": float(done.drift.background.mean())},
-            "selected": None if run.chosen is None else describe_law(run.chosen, run.unit),
+            "selected": None if run.chosen is None else describe_law(run.chosen, done.field.grid),
             "alternatives": [
-                describe_law(run.calibration[name], run.unit)
+                describe_law(run.calibration[name], done.field.grid)
                 for name in done.selection.alternatives
                 if name in run.calibration
             ],
@@ -177,7 +178,10 @@ def _law_lines(law: Calibration, field: Field) -> list[str]:
     if not motion.negligible:
         scales = ", ".join(f"{axis} {estimate}" for axis, estimate in law.drift_scale.items())
         drift += f"; over the measured one: {scales}"
-    return [law.model.equation.text, "", *terms, drift]
+    lines = [law.model.equation.text, "", *terms, drift]
+    if law.model.flow is not None:
+        lines.append(f"  flow         {describe_flow(law.model.flow, field.grid)}")
+    return lines
 
 
 @dataclass(frozen=True)
@@ -218,8 +222,9 @@ def summarise_motion(law: Calibration, field: Field) -> Motion:
     return Motion(mean, low, high, field.grid.unit, bool(cells.max() < 1))
 
 
-def describe_law(calibration: Calibration, unit: str) -> dict[str, Any]:
+def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
     """Give one law as ``result.json`` holds it."""
+    unit, flow = grid.unit, calibration.model.flow
     return {
         "library": calibration.library,
         "drift_scale": {axis: estimate.to_json() for axis, estimate in calibration.drift_scale.items()},
@@ -228,6 +233,7 @@ def describe_law(calibration: Calibration, unit: str) -> dict[str, Any]:
             for term in calibration.terms
         },
         "equation": {"text": calibration.model.equation.text, "latex": calibration.model.equation.latex},
+        "flow": None if flow is None else summarise_flow(flow, grid),
         "starts_agree": calibration.same_place,
         "replicates": None
         if calibration.bootstrap is None

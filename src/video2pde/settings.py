@@ -148,6 +148,9 @@ class DriftSettings(Section):
     flow_times: Annotated[int, Field(ge=1, le=20)] = Field(
         5, description="splines in time of a flow that changes; 1: steady flows alone"
     )
+    velocity: str | None = Field(
+        None, description="file (.npz, .nc) with the velocity u, v on any grid, in place of the measured drift"
+    )
     divergence: bool = Field(
         False, description="let the flow diverge, too; one film hardly tells that from a law that spreads"
     )

@@ -99,7 +99,7 @@ def test_higher_orders_by_nesting():
 def test_any_term_of_the_catalogue_can_be_evaluated():
     terms = [term for term in CATALOGUE.values() if not term.is_drift]
     batch = Batch(POINTS, jnp.zeros(40), jnp.zeros((40, 2)))
-    seen = Law.of(terms, LENGTH, 3.0, (LOW, HIGH), (0.5, 0.25), "moving").evaluate(NETWORK, batch)
+    seen = Law.of(terms, LENGTH, 3.0, (LOW, HIGH), (0.5, 0.25), carried=False).evaluate(NETWORK, batch)
     gradient, laplacian = GRADIENT[:, :2] / LENGTH, (HESSIAN[:, 0, 0] + HESSIAN[:, 1, 1]) / LENGTH**2
     by_name = {term.name: np.asarray(seen.terms[:, j]) for j, term in enumerate(terms)}
     assert np.allclose(by_name["laplacian"], laplacian, rtol=1e-4, atol=1e-6)
@@ -110,7 +110,7 @@ def test_any_term_of_the_catalogue_can_be_evaluated():
 def test_the_drift_enters_with_coefficient_one():
     velocity = jax.random.normal(jax.random.key(6), (40, 2))
     batch = Batch(POINTS, jnp.zeros(40), velocity)
-    seen = Law.of([CATALOGUE["laplacian"]], LENGTH, 3.0, (LOW, HIGH), None, "fixed").evaluate(NETWORK, batch)
+    seen = Law.of([CATALOGUE["laplacian"]], LENGTH, 3.0, (LOW, HIGH), None, carried=True).evaluate(NETWORK, batch)
     wanted = GRADIENT[:, 2] / 3.0 + (np.asarray(velocity) * GRADIENT[:, :2] / LENGTH).sum(1)
     assert np.allclose(seen.rate, wanted, rtol=1e-4, atol=1e-6)
 
@@ -118,7 +118,7 @@ def test_the_drift_enters_with_coefficient_one():
 @pytest.mark.parametrize("cell", [(0.5, 0.5), (0.6, 0.3)])
 def test_data_are_averages_over_cells(cell):
     batch = Batch(POINTS, jnp.zeros(40), jnp.zeros((40, 2)))
-    seen = Law.of([CATALOGUE["laplacian"]], LENGTH, 3.0, (LOW, HIGH), cell, "moving").evaluate(NETWORK, batch)
+    seen = Law.of([CATALOGUE["laplacian"]], LENGTH, 3.0, (LOW, HIGH), cell, carried=False).evaluate(NETWORK, batch)
     nodes, weights = np.polynomial.legendre.leggauss(4)
     average = np.zeros(40)
     for x, wx in zip(nodes, weights, strict=True):

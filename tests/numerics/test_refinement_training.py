@@ -8,6 +8,7 @@ import pytest
 
 from video2pde.errors import InputError, SettingsError
 from video2pde.field import Field, Grid
+from video2pde.flow import Flow, FlowShape
 from video2pde.refinement.refine import refine
 from video2pde.settings import load_settings, RefinementSettings
 from video2pde.terms import get_term
@@ -23,22 +24,27 @@ SMALL = RefinementSettings(
 
 
 @cache
-def film() -> Field:
+def film(spin: float = 0.0) -> Field:
+    """With ``spin`` (1/s) all turns about the picture's centre, beside the drift of the turning frame."""
     grid = Grid(40, 40, 40.0, 40.0)
     values = np.zeros((25, 40, 40))
     for height, x0, y0, variance in ((0.6, 17.0, 23.0, 30.0), (0.4, 26.0, 16.0, 18.0)):
         for k, t in enumerate(TIMES - TIMES[0]):
             spread = variance + 2 * D * t
-            x, y = grid.x - x0 - DRIFT[0] * t, grid.y - y0 - DRIFT[1] * t
+            cos, sin, moved = np.cos(spin * t), np.sin(spin * t), DRIFT * t * (spin == 0)
+            x = grid.x - 20 - moved[0] - (cos * (x0 - 20) - sin * (y0 - 20))
+            y = grid.y - 20 - moved[1] - (sin * (x0 - 20) + cos * (y0 - 20))
             bump = np.exp(-0.5 * (x[None, :] ** 2 + y[:, None] ** 2) / spread)
             values[k] += height * variance / spread * np.exp(-K * t) * bump
     return Field(values, TIMES, grid)
 
 
 def train(field=None, terms=TERMS, start=None, **changes):
-    options = {name: changes.pop(name) for name in ("checkpoint", "progress", "seeds") if name in changes}
+    names = ("checkpoint", "progress", "seeds", "flow")
+    options = {name: changes.pop(name) for name in names if name in changes}
+    velocity = changes.pop("velocity", VELOCITY)
     settings = SMALL.model_copy(update=changes)
-    return refine(film() if field is None else field, terms, VELOCITY, start, settings, **options)
+    return refine(film() if field is None else field, terms, velocity, start, settings, **options)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +58,16 @@ def test_the_law_is_recovered(reference):
     assert reference.converged, reference.reason
     assert reference.residual < 0.05
     assert reference.steps == (250, 1500)
+
+
+def test_the_law_is_recovered_in_a_flow_that_turns():
+    spin = 0.25
+    shape = FlowShape("affine", (40.0, 40.0), (1.0, 5.0))
+    flow = Flow(shape, np.array([[spin, 0.0, 0.0]]), np.zeros((1, 3)))
+    found = train(film(spin), velocity=np.zeros((25, 2)), flow=flow)
+    assert found.coefficients["laplacian"] == pytest.approx(D, rel=0.03)
+    assert found.coefficients["u"] == pytest.approx(-K, rel=0.05)
+    assert found.residual < 0.1
 
 
 def test_histories_tell_the_whole_training(reference):

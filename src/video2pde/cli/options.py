@@ -113,6 +113,11 @@ class SettingsOptions:
         return load_settings(self.preset, self.settings, [*given, *more, *self.set])
 
 
+def _absolute(value: str | Path) -> str:
+    """Write a path so that it means the same from any folder."""
+    return str(value.resolve()) if isinstance(value, Path) else value
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LawOptions:
@@ -122,14 +127,18 @@ class LawOptions:
         str | None, _settings("The law to fit, without discovery: a library (A, B, C …) or terms such as laplacian,u.")
     ] = None
     drift: Annotated[str | None, _settings("What is carried along: none, auto, uniform, affine or stream.")] = None
+    velocity: Annotated[
+        Path | None, _settings("File (.npz, .nc) with the velocity u, v, in place of the drift that is measured.")
+    ] = None
     edges: Annotated[str | None, _settings("no_flux (default), measured, open or periodic.")] = None
 
     def overrides(self) -> tuple[str, ...]:
         """Write the options that were given as ``section.key=value``."""
-        keys = {"law": "regression.law", "drift": "drift.flow", "edges": "rollout.boundary"}
-        return tuple(
-            f"{key}={json.dumps(value)}" for name, key in keys.items() if (value := getattr(self, name)) is not None
-        )
+        keys = {
+            "law": "regression.law", "drift": "drift.flow", "velocity": "drift.velocity", "edges": "rollout.boundary",
+        }  # fmt: skip
+        given = {key: getattr(self, name) for name, key in keys.items() if getattr(self, name) is not None}
+        return tuple(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items())
 
     def joined(self, settings: SettingsOptions) -> SettingsOptions:
         """Add the options to the other settings; what ``--set`` says has the last word."""

@@ -7,20 +7,20 @@ the law: the libraries compete with each flow, so that a law that says more is n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery.flows import cross_validate, join_system, JointSystem, Ridge, RIDGES, SLOW_RIDGES
+from video2pde.discovery.flows import BLOCKS, cross_validate, join_system, JointSystem, Ridge, RIDGES, SLOW_RIDGES
 from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.discovery.weighted import slice_centres, TimeMoments
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.flow import Flow, FlowShape
 from video2pde.settings import Settings
-from video2pde.terms.catalogue import libraries
+from video2pde.terms.catalogue import DRIFT, libraries
 
 Array = NDArray[np.float64]
 
@@ -30,6 +30,10 @@ LEAST_GAIN = 3e-4
 """... and the share of the signal that it must remove at least."""
 POOL = 2
 """Centres in store for the stability runs, as a multiple of the test functions."""
+SEEN = 6.0
+"""Standard errors from zero at which a divergence is seen, ..."""
+MATTERS = 0.05
+"""... and the relative change of a coefficient from which it matters."""
 UNIFORM = "uniform"
 
 
@@ -53,12 +57,38 @@ class FlowCandidate:
 
 
 @dataclass(frozen=True, eq=False)
+class Divergence:
+    """What a divergence, uniform in space, would be beside the chosen flow, 1/s, and the law's coefficients with it."""
+
+    value: float
+    error: float
+    coefficients: Mapping[str, float]
+    without: Mapping[str, float]
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is far from zero and would change a coefficient by more than MATTERS."""
+        changes = [abs(self.coefficients[n] - c) > MATTERS * abs(c) for n, c in self.without.items()]
+        return abs(self.value) > SEEN * self.error and any(changes)
+
+
+@dataclass(frozen=True, eq=False)
 class FlowChoice:
-    """The flows that were tried, the one chosen, and why."""
+    """The flows that were tried, the one chosen, and why.
+
+    ``centres`` (M, 3) with ``left_uniform`` and ``left_chosen`` (M,): what the best law leaves of the weak signal there
+    without and with the chosen flow, in units of the signal's rms. ``overlap`` by term: the share of its column that
+    the flow's columns could stand for. ``divergence`` by library; empty where it is among the modes already.
+    """
 
     candidates: tuple[FlowCandidate, ...]
     chosen: str
     reason: str
+    centres: NDArray[np.int64]
+    left_uniform: Array
+    left_chosen: Array
+    overlap: Mapping[str, float]
+    divergence: Mapping[str, Divergence] = field(default_factory=dict)
 
     @property
     def candidate(self) -> FlowCandidate:
@@ -110,11 +140,16 @@ def flow_shapes(train: Field, settings: Settings) -> dict[str, FlowShape | None]
 
 def choose_flow(
     train: Field, drift: Drift, columns: WeakColumns, settings: Settings
-) -> tuple[FlowChoice, FlowColumns | None]:
-    """Try the flows on the training window; None for the columns where the uniform drift is enough."""
+) -> tuple[FlowChoice | None, FlowColumns | None]:
+    """Try the flows on the training window; None for the columns where the uniform drift is enough.
+
+    Too few frames for blocks of time decide nothing: then there is no choice either.
+    """
     rng = np.random.default_rng([settings.run.seed, 3])
     count = settings.weak.test_functions
     centres = slice_centres(columns.frames, columns.inside, columns.widths, POOL * count, rng)
+    if len(np.unique(centres[:, 0])) < 2 * BLOCKS:
+        return None, None
     law = columns.sample(centres)
     moments = TimeMoments(train, centres, columns.widths, settings.weak)
     named = {name: tuple(term.name for term in terms) for name, terms in libraries(settings).items()}
@@ -125,12 +160,55 @@ def choose_flow(
         if settings.drift.flow == "auto" and name == "affine, changing" and _explains(candidates):
             # an affine flow that already says nearly everything is not beaten by a stream function
             break
-    choice = _choose(candidates, settings.drift.flow)
-    best = choice.candidate
-    if best.shape is None:
-        return choice, None
-    joint = systems[best.name]
-    return choice, FlowColumns(joint, best.ridge, joint.without_flow(best.ridge))
+    best, reason = _choose(candidates, settings.drift.flow)
+    joint, plain = systems[best.name], join_system(law, moments, drift, None)
+    pool = joint.without_flow(best.ridge)
+    kept = 1 - np.sum(pool.theta**2, axis=0) / np.maximum(np.sum(law.theta**2, axis=0), 1e-300)
+    choice = FlowChoice(
+        tuple(candidates), best.name, reason, centres, _left_over(plain, candidates[0], named),
+        _left_over(joint, best, named), dict(zip(law.names, kept.tolist(), strict=True)),
+        {} if settings.drift.divergence else _find_divergence(best, law, moments, drift, named),
+    )  # fmt: skip
+    return choice, None if best.shape is None else FlowColumns(joint, best.ridge, pool)
+
+
+def _left_over(system: JointSystem, candidate: FlowCandidate, named: Mapping[str, Sequence[str]]) -> Array:
+    """Give what the candidate's law leaves of b at every centre, in units of its rms."""
+    left = system.without_flow(candidate.ridge)
+    names = [*named[candidate.library], *_drift(left)]
+    fitted = _least_squares(left, names)
+    residual = left.b - left.columns(names) @ np.array([fitted[name] for name in names])
+    return np.asarray(residual / np.sqrt(np.mean(system.law.b**2)))
+
+
+def _find_divergence(
+    best: FlowCandidate, law: WeakSystem, moments: TimeMoments, drift: Drift, named: Mapping[str, Sequence[str]]
+) -> dict[str, Divergence]:
+    """Fit a divergence beside the chosen flow and each library."""
+    train = moments.field
+    extent, span = (train.grid.height, train.grid.width), (float(train.times[0]), float(train.times[-1]))
+    shape = FlowShape("affine", extent, span) if best.shape is None else best.shape
+    joint = join_system(law, moments, drift, replace(shape, divergence=True))
+    systems = [s.without_flow(best.ridge) for s in (joint, join_system(law, moments, drift, best.shape))]
+    found = {}
+    for library, terms in named.items():
+        with_it, without = (_least_squares(system, [*terms, *_drift(system)]) for system in systems)
+        flow = joint.flow(best.ridge, with_it)
+        share = flow.weights(train.times).mean(axis=0)
+        value, error = float(share @ flow.coefficients[:, -1]), float(np.sqrt(share**2 @ flow.error[:, -1] ** 2))
+        found[library] = Divergence(value, error, {n: with_it[n] for n in terms}, {n: without[n] for n in terms})
+    return found
+
+
+def _drift(system: WeakSystem) -> list[str]:
+    return [name for name in DRIFT if name in system.names]
+
+
+def _least_squares(system: WeakSystem, names: Sequence[str]) -> dict[str, float]:
+    columns = system.columns(names)
+    size = np.linalg.norm(columns, axis=0)
+    size[size == 0] = 1.0
+    return dict(zip(names, (np.linalg.lstsq(columns / size, system.b, rcond=None)[0] / size).tolist(), strict=True))
 
 
 def _try_flow(
@@ -153,7 +231,7 @@ def _explains(candidates: Sequence[FlowCandidate]) -> bool:
     return min(c.unexplained for c in candidates) < LEAST_GAIN
 
 
-def _choose(candidates: Sequence[FlowCandidate], wanted: str) -> FlowChoice:
+def _choose(candidates: Sequence[FlowCandidate], wanted: str) -> tuple[FlowCandidate, str]:
     """Go from the simplest flow to the richest and step up only where it pays in nearly every block of time."""
     chosen = candidates[0]
     for candidate in candidates[1:]:
@@ -174,4 +252,4 @@ def _choose(candidates: Sequence[FlowCandidate], wanted: str) -> FlowChoice:
         )
     if wanted in ("affine", "stream"):
         reason += f" (flow = '{wanted}' was asked for)"
-    return FlowChoice(tuple(candidates), chosen.name, reason)
+    return chosen, reason

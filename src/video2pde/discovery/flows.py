@@ -22,6 +22,7 @@ from video2pde.discovery.weighted import Profiles, TimeMoments, velocity_parts, 
 from video2pde.drift import Drift
 from video2pde.field import Field, Grid
 from video2pde.flow import Flow, FlowShape
+from video2pde.flow.flow import Product
 from video2pde.terms.catalogue import DRIFT
 from video2pde.terms.parse import U
 
@@ -33,6 +34,8 @@ RIDGES = tuple(10.0**k for k in range(-8, 3, 2))
 """Penalties on roughness in space, relative to the columns, that cross-validation chooses from, ..."""
 SLOW_RIDGES = tuple(10.0**k for k in range(-4, 3, 2))
 """... and on change in time."""
+MOST_DIRECTIONS, LEAST_POWER = 6, 1e-4
+"""Changes of a flow that a calibration may make, and the share of the strongest one's effect that counts."""
 TINY = 1e-9
 """Ridge on everything, relative: it settles what no column shows, such as a constant in a stream function."""
 
@@ -47,18 +50,30 @@ def mode_means(field: Field, drift: Drift, shape: FlowShape) -> Array:
     return np.asarray(sums / np.where(total > 0, total, np.inf)[None, :, None])
 
 
+def carry_parts(component: Sequence[Product], axis: int, diverges: bool) -> list[WeightedPart]:
+    """Write −v ∂u = −∂(v u) + u ∂v along x (axis 0) or y (axis 1), v a sum of products.
+
+    Without divergence the second parts of both axes cancel, and are left out.
+    """
+    parts: list[WeightedPart] = []
+    for factor, along_y, along_x in component:
+        parts += velocity_parts(along_y, along_x, axis, factor)
+        if diverges:
+            steeper = (along_y, along_x.derivative) if axis == 0 else (along_y.derivative, along_x)
+            parts.append(WeightedPart(*steeper, (0, 0), U, factor))
+    return parts
+
+
 def flow_columns(moments: TimeMoments, drift: Drift, shape: FlowShape) -> Array:
-    """Give the weak columns of −∇·((v_k − ⟨v_k⟩) θ_l u), ⟨⟩ the mean over the plume: (M, l, k)."""
+    """Give the weak columns of −(v_k − ⟨v_k⟩)·∇u θ_l, ⟨⟩ the mean over the plume: (M, l, k)."""
     field = moments.field
     theta = shape.time_functions(field.times)
     in_time = None if shape.in_time == 1 else theta
     columns = []
-    for v_x, v_y in shape.groups(field.grid):
-        parts = [
-            WeightedPart(along_y, along_x, order, U, -factor)
-            for component, order in ((v_x, (1, 0)), (v_y, (0, 1)))
-            for factor, along_y, along_x in component
-        ]
+    groups = shape.groups(field.grid)
+    for index, (v_x, v_y) in enumerate(groups):
+        diverges = shape.divergence and index == len(groups) - 1
+        parts = [part for axis, v in enumerate((v_x, v_y)) for part in carry_parts(v, axis, diverges)]
         found = moments.columns(parts, in_time)
         columns.append(found.reshape(len(found), len(theta), -1))
     total = np.concatenate(columns, axis=2)
@@ -96,12 +111,16 @@ def _unit(matrix: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class JointSystem:
-    """The law's system and the flow's columns (M, l·k) at the same centres."""
+    """The law's system and the flow's columns (M, l·k) at the same centres.
+
+    ``metric`` (l·k, l·k): the mean square of a flow's velocity over the plume, relative to the plume, as a matrix.
+    """
 
     law: WeakSystem
     shape: FlowShape
     columns: Array
     grid: Grid
+    metric: Array
 
     def ridged(self, ridge: Ridge) -> Array:
         """Give the penalty in the units of the columns."""
@@ -136,7 +155,16 @@ class JointSystem:
         spread = bread @ (scores.T @ self.law.overlap @ scores) @ bread
         error = np.sqrt(np.maximum(np.diag(spread), 0.0))
         size = (self.shape.in_time, len(self.shape.names))
-        return Flow(self.shape, values.reshape(size), error.reshape(size))
+        directions = self._directions(spread).reshape(-1, *size)
+        return Flow(self.shape, values.reshape(size), error.reshape(size), directions=directions)
+
+    def _directions(self, covariance: Array) -> Array:
+        """Give the changes by one standard error that would move the plume most: (n, l·k)."""
+        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        power, along = np.linalg.eigh(root.T @ self.metric @ root)
+        chosen = [n for n in range(len(power))[::-1][:MOST_DIRECTIONS] if power[n] > LEAST_POWER * power[-1]]
+        return np.asarray((root @ along[:, chosen]).T)
 
 
 def join_system(law: WeakSystem, moments: TimeMoments, drift: Drift, shape: FlowShape | None) -> JointSystem:
@@ -145,9 +173,22 @@ def join_system(law: WeakSystem, moments: TimeMoments, drift: Drift, shape: Flow
     if shape is None:
         extent, span = (field.grid.height, field.grid.width), (float(field.times[0]), float(field.times[-1]))
         nothing = np.zeros((len(law.b), 0))
-        return JointSystem(law, FlowShape("affine", extent, span), nothing, field.grid)
+        return JointSystem(law, FlowShape("affine", extent, span), nothing, field.grid, np.zeros((0, 0)))
     columns = flow_columns(moments, drift, shape)
-    return JointSystem(law, shape, columns.reshape(len(columns), -1), field.grid)
+    theta = shape.time_functions(field.times)
+    metric = np.asarray(np.kron(theta @ theta.T / len(field), _plume_metric(field, drift, shape)), float)
+    return JointSystem(law, shape, columns.reshape(len(columns), -1), field.grid, metric)
+
+
+def _plume_metric(field: Field, drift: Drift, shape: FlowShape) -> Array:
+    """Average v_j·v_k over the plume and over time, both relative to their means over it: (k, k)."""
+    cells = drift.region
+    weights = np.maximum(field.values[:, cells] - drift.background[:, None], 0.0).mean(axis=0)
+    weights /= max(float(weights.sum()), 1e-300)
+    modes = shape.modes(field.grid)[:, :, cells]
+    modes -= (modes @ weights)[:, :, None]
+    flat = (modes * np.sqrt(weights)).reshape(len(modes), -1)
+    return np.asarray(flat @ flat.T)
 
 
 def cross_validate(system: JointSystem, terms: Sequence[str], ridges: Sequence[Ridge]) -> Array:

@@ -49,9 +49,9 @@ def weak_system(
     terms = [term for term in all_terms(settings) if drift.moving or not term.is_drift]
     frames = total_frames or round(len(train) / settings.split.train)
     moments = np.zeros((len(terms), len(train), 2))
-    if settings.drift.law_correction and drift.moving:
+    if settings.drift.law_correction and drift.moving and drift.given is None:
         moments = term_moments(train, drift, terms, settings.weak)
-    columns = weak_columns(train, drift.velocity, terms, settings.weak, frames, moments, progress)
+    columns = weak_columns(train, drift.velocity, terms, settings.weak, frames, moments, progress, drift.given)
     system = columns.draw(settings.weak.test_functions, np.random.default_rng([settings.run.seed, 0]))
     return Weak(columns, system, {term.name: m for term, m in zip(terms, moments, strict=True)})
 

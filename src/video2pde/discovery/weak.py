@@ -27,6 +27,7 @@ from video2pde.discovery.testfunctions import choose_widths, draw_centres, inter
 from video2pde.discovery.timekernels import time_kernels, TimeKernels
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid, noise_weights
+from video2pde.flow import Flow
 from video2pde.parallel import count_workers
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U, U_X, U_Y
@@ -121,6 +122,7 @@ def weak_columns(
     total_frames: int | None = None,
     moments: Array | None = None,
     progress: Callable[[int, int], None] | None = None,
+    given: Flow | None = None,
 ) -> WeakColumns:
     """Filter the training window once for all terms.
 
@@ -132,6 +134,7 @@ def weak_columns(
     total_frames : frames of the whole recording, of which σ_t is a share; default: of this field.
     moments : (terms, t, 2), how much each term itself moves the centroid (``discovery.moments``). The true
         drift is the centroid's velocity less Σ c_j m_j, so each column becomes T_j + m_j·∇u.
+    given : a velocity that varies in space, which the drift's columns then carry u with, −v_x u_x and −v_y u_y.
     """
     settings = settings or WeakSettings()
     if velocity.shape != (len(field), 2):
@@ -149,7 +152,8 @@ def weak_columns(
     def assemble(window: slice) -> int:
         jets, spread = frame_jets(field, window, sigma, settings.noise_correction) if plan.nonlinear else (None, None)
         pushed = None if moments is None else moments[:, window]
-        filtered[..., window] = plan.filter(field.values[window], jets, spread, velocity[window], pushed)
+        carried = velocity[window] if given is None else given.velocity(field.times[window], field.grid)
+        filtered[..., window] = plan.filter(field.values[window], jets, spread, carried, pushed)
         return len(rows_of(window))
 
     over_chunks(assemble, len(field), progress)
@@ -205,20 +209,33 @@ class _Plan:
                 in_plane[density, order] = np.matmul(self._matrix(0, order[1], density), along_x[density, order[0]])
             return in_plane[density, order]
 
-        v_x, v_y = velocity[:, 0, None, None], velocity[:, 1, None, None]
+        v_x, v_y = np.moveaxis(velocity if velocity.ndim == 4 else velocity[:, :, None, None], 1, 0)
         first = filtered(U, (0, 0))
         sums = np.zeros((self.slots, *first.shape), np.float32)
         sums[0] = first
         for slot, split in enumerate(self.parts, start=1):
             for factor, density, order in split:
                 scale = compile_density(factor)(0.0, 0.0, 0.0, v_x, v_y) * (-1) ** sum(order)
-                sums[slot] += np.asarray(scale, np.float32) * filtered(density, order)
+                if velocity.ndim == 4 and factor.free_symbols:
+                    sums[slot] += self._carry(np.asarray(scale, np.float32), frames, order)
+                else:
+                    sums[slot] += np.asarray(scale, np.float32) * filtered(density, order)
         if moments is not None:
             for slot, pushed in zip(self.slot_of, moments.astype(np.float32), strict=True):
                 for axis, order in enumerate(((1, 0), (0, 1))):
                     if slot > 0 and pushed[:, axis].any():
                         sums[slot] -= pushed[:, axis, None, None] * filtered(U, order)
         return np.moveaxis(sums, 1, -1)
+
+    def _carry(self, scale: Array32, frames: Array32, order: Order) -> Array32:
+        """Filter −v ∂u = −∂(v u) + u ∂v of a velocity field, ``scale`` = v on the grid (t, y, x)."""
+        axis, spacing = (2, self.grid.dx) if order == (1, 0) else (1, self.grid.dy)
+        steeper = np.gradient(scale, spacing, axis=axis).astype(np.float32) * frames
+
+        def filtered(values: Array32, n: Order) -> Array32:
+            return np.asarray(np.matmul(self._matrix(0, n[1], U), values @ self._matrix(1, n[0], U)))
+
+        return filtered(scale * frames, order) + filtered(steeper, (0, 0))
 
     def _matrix(self, axis: int, order: int, density: sympy.Expr) -> Array32:
         """Give the banded filter matrix: (nx, columns) for x (axis 1), (rows, ny) for y (axis 0)."""

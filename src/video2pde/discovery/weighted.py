@@ -76,9 +76,9 @@ class WeightedPart:
     factor: float = 1.0
 
 
-def velocity_parts(along_y: Profiles, along_x: Profiles, axis: int) -> tuple[WeightedPart, ...]:
-    """Carry u along x (axis 0) or y (axis 1) with velocity w: −∂(w u)."""
-    return (WeightedPart(along_y, along_x, (1, 0) if axis == 0 else (0, 1), U, -1.0),)
+def velocity_parts(along_y: Profiles, along_x: Profiles, axis: int, factor: float = 1.0) -> tuple[WeightedPart, ...]:
+    """Carry u along x (axis 0) or y (axis 1) with velocity w: −factor ∂(w u)."""
+    return (WeightedPart(along_y, along_x, (1, 0) if axis == 0 else (0, 1), U, -factor),)
 
 
 def stream_parts(along_y: Profiles, along_x: Profiles) -> tuple[WeightedPart, ...]:

@@ -1,11 +1,14 @@
 """THE definition of a flow that varies in space, beside the uniform drift, and its views.
 
-    u_t = −∇·((v₀(t) + v(x, y, t)) u) + law,      v(x, y, t) = Σ_l θ_l(t) Σ_k q_lk v_k(x, y)
+    u_t = −(v₀(t) + v(x, y, t))·∇u + law,      v(x, y, t) = Σ_l θ_l(t) Σ_k q_lk v_k(x, y)
 
 v₀ is the uniform drift, v the rest. The modes v_k are linear in x and y (``affine``: rotation, two strains and, on
 request, divergence) or those of a stream function ψ on B-splines (``stream``: v = (∂ψ/∂y, −∂ψ/∂x), free of divergence).
 θ_l are B-splines in time; one of them is a steady flow. Beyond the frames that it was fitted to, a flow stays as it
 last was. A velocity that was measured otherwise (``given``) is a flow, too, with fields in place of modes.
+
+A flow carries u. Where it diverges and u is an amount (dye on a surface that spreads, and thins), −u ∇·v acts, too;
+with a divergence that is the same everywhere, that is the law's own term u.
 
 Views: weak columns (:meth:`FlowShape.columns`, through ``discovery.weighted``), velocity on the grid for rollouts
 (:meth:`Flow.fields`, :meth:`Flow.weights`), velocity at points for the inverse PINN (:meth:`Flow.at`), words
@@ -69,7 +72,8 @@ class FlowShape:
         y = Profiles.powers(grid.y, 1, self.extent[0] / 2)
         across, down = (1.0, y.take(0), x.take(1)), (1.0, y.take(1), x.take(0))
         minus = (-1.0, y.take(1), x.take(0))
-        divergence = [([across], [down])] if self.divergence else []
+        # of unit divergence
+        divergence = [([(0.5, y.take(0), x.take(1))], [(0.5, y.take(1), x.take(0))])] if self.divergence else []
         if self.kind == "affine":
             # rotation (−y, x), strain along the axes (x, −y) and across them (y, x)
             return [([minus], [across]), ([across], [minus]), ([down], [across]), *divergence]
@@ -123,8 +127,10 @@ def _product(along_y: Profiles, along_x: Profiles) -> Array:
 class Flow:
     """Hold a flow: its shape and the coefficients q (l, k), or a given velocity.
 
-    ``error`` (l, k): standard errors of the coefficients. ``given`` (n, 2, y, x): v_x, v_y at ``given_times`` on
-    cells that cover the picture, for the kind ``given``; its coefficients are the scales (c_x, c_y), as (1, 2).
+    ``error`` (l, k): standard errors of the coefficients; ``directions`` (n, l, k): the changes of them, each of one
+    standard error, that would move the plume most, and that a calibration may still make. ``given`` (n, 2, y, x): v_x,
+    v_y at ``given_times`` on cells that cover the picture, for the kind ``given``; its coefficients are the scales
+    (c_x, c_y), as (1, 2).
     """
 
     shape: FlowShape
@@ -132,6 +138,7 @@ class Flow:
     error: Array
     given: NDArray[np.float32] | None = None
     given_times: Array | None = None
+    directions: Array | None = None
 
     def __post_init__(self) -> None:
         expected = (1, 2) if self.shape.kind == "given" else (self.shape.in_time, len(self.shape.names))
@@ -147,11 +154,6 @@ class Flow:
     @property
     def steady(self) -> bool:
         return len(self.given_times) == 1 if self.given_times is not None else self.shape.in_time == 1
-
-    @property
-    def diverges(self) -> bool:
-        """Whether ∇·v may differ from zero, so that −u ∇·v acts, too."""
-        return self.shape.divergence or self.kind == "given"
 
     def fields(self, grid: Grid) -> Array:
         """Give V_l(x, y) on the grid, (l, 2, y, x), of v = Σ_l weights_l(t) V_l."""
@@ -173,13 +175,6 @@ class Flow:
         """Give v at the times on the grid: (t, 2, y, x)."""
         return np.asarray(np.tensordot(self.weights(times), self.fields(grid), axes=1))
 
-    def divergence(self, grid: Grid) -> Array:
-        """Give ∇·V_l on the grid: (l, y, x)."""
-        fields = self.fields(grid)
-        if not self.diverges:
-            return np.zeros((len(fields), *grid.shape))
-        return np.asarray(np.gradient(fields[:, 0], grid.dx, axis=2) + np.gradient(fields[:, 1], grid.dy, axis=1))
-
     def at(self, times: Array, y: Array, x: Array, grid: Grid) -> Array:
         """Give v at points (n,), (n, 2); ``grid`` is what the fields are interpolated on."""
         fields = np.moveaxis(self.fields(grid), (0, 1), (2, 3))
@@ -193,6 +188,19 @@ class Flow:
         total = weights.sum(axis=1)
         means = np.einsum("tn,lcn->tlc", weights, fields) / np.where(total > 0, total, 1.0)[:, None, None]
         return np.asarray(np.einsum("tl,tlc->tc", self.weights(times), means))
+
+    def changed(self, change: Array) -> Flow:
+        """Change the coefficients by (l, k)."""
+        return replace(self, coefficients=self.coefficients + change)
+
+    def plume_gradient(self, weights: Array, cells: NDArray[np.bool_], times: Array, grid: Grid) -> Array:
+        """Average ∂v_i/∂x_j over the plume, as :meth:`plume_mean` does v: (t, 2, 2), order x, y."""
+        fields = self.fields(grid)
+        slopes = np.stack([np.gradient(fields, grid.dx, axis=3), np.gradient(fields, grid.dy, axis=2)], axis=2)
+        total = weights.sum(axis=1)
+        means = np.einsum("tn,lijn->tlij", weights, slopes[:, :, :, cells])
+        means /= np.where(total > 0, total, 1.0)[:, None, None, None]
+        return np.asarray(np.einsum("tl,tlij->tij", self.weights(times), means))
 
     def scaled(self, scale: tuple[float, float]) -> Flow:
         """Multiply a given velocity by (c_x, c_y)."""

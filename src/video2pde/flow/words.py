@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +25,6 @@ def left_side(flow: Flow | None) -> Words:
     """Write what stands left of the law: u_t and how u is carried."""
     if flow is None:
         return Words(r"u_t + \mathbf{v}(t)\cdot\nabla u", "u_t + v(t)·∇u")
-    if flow.diverges:
-        return Words(r"u_t + \nabla\cdot(\mathbf{v}(x, y, t)\,u)", "u_t + ∇·(v(x, y, t) u)")
     return Words(r"u_t + \mathbf{v}(x, y, t)\cdot\nabla u", "u_t + v(x, y, t)·∇u")
 
 
@@ -44,6 +44,28 @@ def mode_summary(flow: Flow) -> dict[str, dict[str, float]]:
         }
         for k, name in enumerate(flow.shape.names)
     }
+
+
+def summarise_flow(flow: Flow, grid: Grid) -> dict[str, Any]:
+    """Give a flow as ``result.json`` holds it: kind, words, modes with 95 % intervals, largest speed, vorticity."""
+    speed, spin = speed_and_vorticity(flow, grid)
+    summary: dict[str, Any] = {
+        "kind": flow.kind,
+        "steady": flow.steady,
+        "words": describe_flow(flow, grid),
+        "largest_speed": speed,
+        "vorticity": list(spin),
+    }
+    if flow.kind == "affine":
+        summary["modes"] = {
+            name: {
+                "value": mode["value"],
+                "low": mode["value"] - 1.96 * mode["error"],
+                "high": mode["value"] + 1.96 * mode["error"],
+            }
+            for name, mode in mode_summary(flow).items()
+        }
+    return summary
 
 
 def describe_flow(flow: Flow, grid: Grid) -> str:

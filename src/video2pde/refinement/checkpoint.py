@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError
 from video2pde.field import Field
 from video2pde.files import atomic_write
+from video2pde.flow import Flow
 from video2pde.refinement.result import History
 from video2pde.refinement.training import Training
 from video2pde.terms.term import Term
@@ -82,13 +83,19 @@ class Checkpoint:
 
 
 def fingerprint(
-    field: Field, terms: Sequence[Term], velocity: Array, start: Sequence[float] | None, settings: RefinementSettings
+    field: Field,
+    terms: Sequence[Term],
+    velocity: Array,
+    start: Sequence[float] | None,
+    settings: RefinementSettings,
+    flow: Flow | None = None,
 ) -> str:
     """Digest everything that a training depends on, so that a checkpoint is never continued with other inputs."""
     digest = hashlib.sha256(f"{FORMAT} {settings!r} {field.grid} {start}".encode())
     digest.update("".join(f"{term.name}: {term.strong}; " for term in terms).encode())
     mask = np.zeros(0, bool) if field.mask is None else field.mask
-    for array in (field.values, field.times, velocity, mask):
+    blown = np.zeros(0) if flow is None else flow.velocity(field.times[[0, -1]], field.grid)
+    for array in (field.values, field.times, velocity, mask, blown):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 

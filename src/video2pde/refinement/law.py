@@ -2,8 +2,9 @@
 
     R = û_t + v·∇û − Σ c_j T_j(û),
 
-with û_t + v·∇û being the plain time derivative where the coordinates move along. A field's values are
-averages over pixel cells; the network stands for the point values, and what is compared with the data is
+with û_t + v·∇û being the plain time derivative where the coordinates move along; a flow that varies in space stays.
+A field's values are averages over pixel cells; the network stands for the point values, and what is compared with the
+data is
 
     û + (Δx² û_xx + Δy² û_yy) / 24,
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +50,7 @@ class Law:
     length, duration : size of one normalised unit of x and y, and of t.
     low, high : range of the network's output.
     cell : (Δx, Δy) of the cells that the data are averages of; None: the data are point values.
-    frame : ``moving`` where the points' coordinates already follow the drift.
+    carried : whether something moves past the points' coordinates: not where they follow a uniform drift.
     """
 
     terms: tuple[Term, ...]
@@ -58,7 +59,7 @@ class Law:
     low: float
     high: float
     cell: tuple[float, float] | None
-    frame: Literal["moving", "fixed"]
+    carried: bool
     streams: Streams
 
     @classmethod
@@ -69,7 +70,7 @@ class Law:
         duration: float,
         span: tuple[float, float],
         cell: tuple[float, float] | None,
-        frame: Literal["moving", "fixed"],
+        carried: bool,
     ) -> Law:
         """Check the terms and find the derivatives that have to be carried."""
         drifting = [term.name for term in terms if term.is_drift]
@@ -81,7 +82,7 @@ class Law:
         extra = ((2, 0), (0, 2)) if cell is not None else ()
         isotropic = cell is None or abs(cell[0] - cell[1]) <= 1e-6 * cell[0]
         streams = Streams.needed_by(terms, extra, isotropic)
-        return cls(tuple(terms), length, duration, span[0], span[1], cell, frame, streams)
+        return cls(tuple(terms), length, duration, span[0], span[1], cell, carried, streams)
 
     def predict(self, network: Network, batch: Batch) -> jax.Array:
         """Evaluate û alone, without the cells' correction: enough for the pretraining."""
@@ -95,7 +96,7 @@ class Law:
         if high_orders:
             jets |= nested_jets(network, batch.inputs, high_orders, self.length, self.low, self.high)
         rate = jet.slopes[2] / self.duration
-        if self.frame == "fixed":
+        if self.carried:
             rate = rate + batch.velocity[:, 0] * jets[(1, 0)] + batch.velocity[:, 1] * jets[(0, 1)]
         terms = jnp.stack([term.evaluate(jets, backend="jax") for term in self.terms], axis=1)
         data = jet.value

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError, StageError
 from video2pde.field import Field
+from video2pde.flow import Flow
 from video2pde.refinement.checkpoint import Checkpoint, fingerprint, load_checkpoint, save_checkpoint
 from video2pde.refinement.law import Batch, Law
 from video2pde.refinement.result import History, judge_convergence, Refinement, SeedRun, summarise
@@ -60,6 +61,7 @@ def refine(
     seeds: Sequence[int] | None = None,
     checkpoint: Path | None = None,
     progress: Callable[[Standing], None] | None = None,
+    flow: Flow | None = None,
 ) -> Refinement:
     """Fit a network and the coefficients c of û_t + v·∇û = Σ c_j T_j(û) to the training window.
 
@@ -72,6 +74,7 @@ def refine(
     seeds : of weights and samples, instead of ``settings.seeds``.
     checkpoint : file to resume from and to save to; the seed is added to its name.
     progress : called after every chunk of steps.
+    flow : velocity that varies in space, beside ``velocity``; it is taken as it is.
 
     Ctrl-C ends the training, saves the checkpoint and returns the best so far, marked as interrupted.
     """
@@ -83,7 +86,7 @@ def refine(
     velocity = np.asarray(velocity, dtype=np.float64)
     if velocity.shape != (len(train_field), 2):
         raise InputError(f"the velocity needs shape ({len(train_field)}, 2), one row per frame, not {velocity.shape}")
-    mark = "" if checkpoint is None else fingerprint(train_field, terms, velocity, start, settings)
+    mark = "" if checkpoint is None else fingerprint(train_field, terms, velocity, start, settings, flow)
     if settings.average:
         train_field, velocity = average_neighbours(train_field, velocity)
     begin = None if start is None else np.asarray(start, dtype=np.float64)
@@ -91,8 +94,11 @@ def refine(
     with jax.default_device(find_device(device)):
         for seed in chosen:
             path = None if checkpoint is None else checkpoint.with_stem(f"{checkpoint.stem}-{seed}")
-            samples = draw_samples(train_field, velocity, settings.frame, seed, settings.concentration)
-            job = _Job(_build_law(terms, samples, settings), settings, samples, seed, begin, CHUNK[device], progress)
+            samples = draw_samples(train_field, velocity, settings.frame, seed, settings.concentration, flow)
+            carried = settings.frame == "fixed" or flow is not None
+            job = _Job(
+                _build_law(terms, samples, settings, carried), settings, samples, seed, begin, CHUNK[device], progress
+            )
             runs.append(job.run(path, f"{mark}-{seed}-{device}"))
             if runs[-1].interrupted:
                 break
@@ -111,7 +117,7 @@ def find_device(device: Literal["cpu", "gpu"]) -> Any:
         ) from None
 
 
-def _build_law(terms: Sequence[Term], samples: Samples, settings: RefinementSettings) -> Law:
+def _build_law(terms: Sequence[Term], samples: Samples, settings: RefinementSettings, carried: bool) -> Law:
     span = (0.0, 1.0)
     if settings.output == "data":
         room = MARGIN * (samples.high - samples.low)
@@ -122,7 +128,7 @@ def _build_law(terms: Sequence[Term], samples: Samples, settings: RefinementSett
             f"[{samples.low:.4g}, {samples.high:.4g}]; set it to 'data'"
         )
     cell = samples.cell if settings.cell_average else None
-    return Law.of(terms, samples.length, samples.duration, span, cell, settings.frame)
+    return Law.of(terms, samples.length, samples.duration, span, cell, carried)
 
 
 def _caveats(settings: RefinementSettings) -> list[str]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
+from video2pde.flow import Flow
 
 HELD_OUT_SHARE = 0.05
 HELD_OUT_POINTS = 4096
@@ -29,7 +30,10 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Hold space-time points: ``inputs`` (N, 3) = x, y, t normalised; ``values`` (N,); ``velocity`` (N, 2)."""
+    """Hold space-time points: ``inputs`` (N, 3) = x, y, t normalised; ``values`` (N,); ``velocity`` (N, 2).
+
+    The velocity is what carries u past the coordinates: all of it, or the flow alone where they follow the drift.
+    """
 
     inputs: Array
     values: Array
@@ -67,6 +71,7 @@ def draw_samples(
     frame: Literal["moving", "fixed"],
     seed: int,
     concentration: float = 0.75,
+    flow: Flow | None = None,
 ) -> Samples:
     """Draw points inside the field's mask: a share by |u − median|, the others evenly.
 
@@ -77,6 +82,7 @@ def draw_samples(
     frame : ``moving`` takes x − ∫v dt as coordinates, ``fixed`` takes x.
     seed : of the pool and of the choice of held-out points.
     concentration : share of the points drawn by the plume's strength.
+    flow : velocity that varies in space, beside ``velocity``.
     """
     if len(field) < 3:
         raise InputError(f"{len(field)} frames cannot show a rate of change; the refinement needs at least 3")
@@ -93,7 +99,9 @@ def draw_samples(
     shift = _displacement(velocity, field.dt) if frame == "moving" else np.zeros_like(velocity)
     length = 0.5 * max(np.ptp(field.grid.x) + np.ptp(shift[:, 0]), np.ptp(field.grid.y) + np.ptp(shift[:, 1]))
     duration = 0.5 * field.duration
-    place = _Place(field, velocity, shift, float(length), duration)
+    place = _Place(
+        field, np.zeros_like(velocity) if frame == "moving" else velocity, shift, float(length), duration, flow
+    )
     points = place.points(pool)
     values = field.values[:, inside]
     spread = float(points.values.std(dtype=np.float64))
@@ -166,6 +174,7 @@ class _Place:
     shift: NDArray[np.float64]
     length: float
     duration: float
+    flow: Flow | None = None
 
     def points(self, flat: NDArray[np.int64]) -> Points:
         grid, times = self.field.grid, self.field.times
@@ -176,8 +185,17 @@ class _Place:
         return Points(
             np.stack([x, y, t], axis=1).astype(np.float32),
             self.field.values.reshape(-1)[flat],
-            self.velocity[k].astype(np.float32),
+            self._velocity(k, j, i).astype(np.float32),
         )
+
+    def _velocity(self, k: NDArray[np.int64], j: NDArray[np.int64], i: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give v_x and v_y at samples (frame, row, column): (N, 2)."""
+        values = np.array(self.velocity[k])
+        if self.flow is not None:
+            fields = self.flow.fields(self.field.grid)
+            for factor, field in zip(self.flow.weights(self.field.times).T, fields, strict=True):
+                values += factor[k, None] * field[:, j, i].T
+        return values
 
     def _centred(
         self, position: NDArray[np.float64], axis: NDArray[np.float64], shift: NDArray[np.float64]

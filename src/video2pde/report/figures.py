@@ -17,6 +17,7 @@ from video2pde.record import Run
 from video2pde.report import (
     calibration_figures,
     discovery_figures,
+    flow_figures,
     recording_figures,
     refinement_figures,
     rollout_figures,
@@ -26,7 +27,7 @@ from video2pde.stages import FRONT
 
 FORMATS = ("png", "pdf")
 PAGE = (
-    "recording-panels", "snapshots", "smoothing", "recording-background", "drift", "validation-snapshots",
+    "recording-panels", "snapshots", "smoothing", "recording-background", "drift", "flow", "validation-snapshots",
     "test-snapshots",
 )  # fmt: skip
 """Figures that the page shows as pictures; the others it draws itself."""
@@ -105,6 +106,9 @@ def _of_structure(run: Run) -> Iterator[Drawing]:
     if run.discovery is None:
         return
     found, on = run.discovery.identifiability, run.settings.regression.threshold_on
+    flow = None if run.chosen is None else run.chosen.model.flow
+    if flow is not None and run.discovery.flow is not None and run.field is not None and run.drift is not None:
+        yield "flow", partial(flow_figures.draw_flow, flow, run.discovery.flow, run.field, run.drift)
     yield "correlations", partial(discovery_figures.draw_correlations, found)
     yield "threshold-counts", partial(discovery_figures.draw_threshold_counts, found, threshold_on=on)
     yield "threshold-paths", partial(discovery_figures.draw_coefficient_paths, found, threshold_on=on)

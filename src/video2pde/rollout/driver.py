@@ -53,7 +53,7 @@ def pad(w: Any, periodic: bool) -> None:
 def blow(fields: Any, factors: Any, wind: Any) -> Any:
     """Add up the flow's velocity of one frame interval, wind = Σ_l factors_l fields_l; return its largest |v_x|, |v_y|.
 
-    fields (l, 3, y, x): v_x, v_y and the divergence. wind (3, y, x).
+    fields (l, 2, y, x): v_x, v_y. wind (2, y, x).
     """
     wind[:] = 0.0
     for n in range(fields.shape[0]):
@@ -68,7 +68,7 @@ def step(
     """Advance u by one substep h; the result stands in ``a``. Return the sum of what was clipped.
 
     u, a, b: padded frames. c: coefficients. drift, slope: velocity at the start of the frame interval and
-    its rate of change. wind (3, y, x): the flow beside it. g: 1/Δx, 1/Δy. clip: lower and upper limit.
+    its rate of change. wind (2, y, x): the flow beside it. g: 1/Δx, 1/Δy. clip: lower and upper limit.
     """
     lost = 0.0
     for n in range(3):
@@ -106,8 +106,8 @@ def advance(
 
     starts (s, y, x): the initial frame, or with ``restart`` the observed frame that starts each interval.
     out (o, y, x), keep (t,): frame k goes to out[keep[k]] where keep[k] ≥ 0. buffers (3, y, x), padded; the
-    last state is left in buffers[0]. fields (l, 3, y, x), factors (t − 1, l): the flow beside the drift, constant over
-    a frame interval; wind (3, y, x): room for it. clip: the limits of a result, and those of an intermediate stage.
+    last state is left in buffers[0]. fields (l, 2, y, x), factors (t − 1, l): the flow beside the drift, constant over
+    a frame interval; wind (2, y, x): room for it. clip: the limits of a result, and those of an intermediate stage.
     allowed: the sum of what clipping may take since the last start. substeps (t − 1,): used per interval.
     """
     u, a, b = buffers[0], buffers[1], buffers[2]

@@ -60,13 +60,13 @@ def advance_with_jax(
     """Run simulations grouped by structure; give frames, status, failed frame, substeps and clipped amount."""
     groups: dict[Any, list[int]] = {}
     for n, task in enumerate(tasks):
-        key = (task.model.terms, task.restart, task.keep.tobytes(), task.wind, len(task.fields))
+        key = (task.model.terms, task.restart, task.keep.tobytes(), task.flows, len(task.fields))
         groups.setdefault(key, []).append(n)
     outcomes: dict[int, Outcome] = {}
     with jax.enable_x64(settings.precision == "float64"):
-        for (terms, restart, _, wind, _), members in groups.items():
+        for (terms, restart, _, flows, _), members in groups.items():
             run = _compile(
-                Structure(terms, accuracy, settings.precision, wind),
+                Structure(terms, accuracy, settings.precision, flows),
                 settings.boundary == "periodic",
                 restart,
                 settings.safety,
@@ -145,11 +145,9 @@ def _compile(
 
     def tendency(u: jax.Array, c: jax.Array, v: jax.Array, blown: jax.Array, g: jax.Array) -> jax.Array:
         padded = pad(u)
-        along = v[:, None, None] + blown[:2]
+        along = v[:, None, None] + blown
         total = -along[0] * _differ(padded, reach, (1, 0), g, accuracy)
         total = total - along[1] * _differ(padded, reach, (0, 1), g, accuracy)
-        if structure.flow == "diverging":
-            total = total - blown[2] * u
         for n, term in enumerate(terms):
             total = total + c[n] * sum(_apply_part(part, padded, reach, g, accuracy) for part in term.parts)
         return total
@@ -181,7 +179,7 @@ def _compile(
         due = state.age >= driver.RECHECK
         rate = jax.lax.cond(due, lambda: bound(pad(state.u), c, g), lambda: state.rate)
         age = jnp.where(due, 0, state.age).astype(jnp.int32)
-        fastest = jnp.maximum(jnp.abs(v), jnp.abs(v + interval * slope)) + jnp.abs(blown[:2]).max(axis=(1, 2))
+        fastest = jnp.maximum(jnp.abs(v), jnp.abs(v + interval * slope)) + jnp.abs(blown).max(axis=(1, 2))
         wanted = (interval - state.t) * (rate + advection * jnp.sum(fastest * g)) / safety
         possible = wanted <= max_substeps - state.used
         left = jnp.where(possible, jnp.maximum(1, jnp.ceil(wanted)), 1).astype(jnp.int32)
@@ -208,7 +206,7 @@ def _compile(
             interval = times[k + 1] - times[k]
             v = velocity[k]
             slope = (velocity[k + 1] - v) / interval
-            blown = jnp.tensordot(factors[k], fields, axes=1) if fields.shape[0] else jnp.zeros((3, 1, 1), real)
+            blown = jnp.tensordot(factors[k], fields, axes=1) if fields.shape[0] else jnp.zeros((2, 1, 1), real)
             state = state._replace(t=zero, left=jnp.int32(1), used=jnp.int32(0))
             state = jax.lax.while_loop(
                 lambda s: (s.left > 0) & (s.status == driver.OK),

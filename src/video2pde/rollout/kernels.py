@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import sympy
@@ -38,7 +38,6 @@ from video2pde.terms.term import jet_symbol, Order
 REAL_LIMIT, IMAGINARY_LIMIT = 2.51, 1.73
 """How far the stability region of the third-order Runge–Kutta method reaches along each axis."""
 
-Wind = Literal["none", "solenoidal", "diverging"]
 Offset = tuple[int, int]
 """Row and column of a neighbour, counted from the pixel."""
 
@@ -47,13 +46,13 @@ Offset = tuple[int, int]
 class Structure:
     """Name what a kernel is compiled for: everything that is not an argument at run time.
 
-    ``flow``: whether a velocity field acts beside the uniform drift, free of divergence or not.
+    ``flow``: whether a velocity field acts beside the uniform drift.
     """
 
     terms: tuple[Term, ...]
     accuracy: int = 4
     precision: str = "float64"
-    flow: Wind = "none"
+    flow: bool = False
 
 
 class _Printer(PythonCodePrinter):  # type: ignore[misc]
@@ -206,15 +205,11 @@ def _function(head: str, lines: list[str]) -> str:
 
 
 def _write_flow(structure: Structure, source: _Source) -> tuple[str, list[str]]:
-    """Write −v·∇u − u ∇·v of a velocity field: the summand of a pixel, and the rows sliced before the inner loop."""
-    if structure.flow == "none":
+    """Write −v·∇u of a velocity field: the summand of a pixel, and the rows sliced before the inner loop."""
+    if not structure.flow:
         return "", []
     text = f" - along_x[i]*{source.difference((1, 0))} - along_y[i]*{source.difference((0, 1))}"
-    rows = ["along_x = wind[0, j]", "along_y = wind[1, j]"]
-    if structure.flow == "diverging":
-        text += f" - spread[i]*{source.neighbour((0, 0))}"
-        rows.append("spread = wind[2, j]")
-    return text, rows
+    return text, ["along_x = wind[0, j]", "along_y = wind[1, j]"]
 
 
 def _write_stage(structure: Structure) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The law that a rollout integrates: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y − ∇·(v u) + Σ c_j T_j(u), v a flow."""
+"""The law that a rollout integrates: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y − v·∇u + Σ c_j T_j(u), v a flow."""
 
 from __future__ import annotations
 

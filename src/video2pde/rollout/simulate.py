@@ -14,7 +14,7 @@ from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.parallel import count_workers
 from video2pde.rollout import driver
-from video2pde.rollout.kernels import compile_kernel, Kernel, Structure, Wind
+from video2pde.rollout.kernels import compile_kernel, Kernel, Structure
 from video2pde.rollout.model import Model
 from video2pde.settings import RolloutSettings
 
@@ -58,7 +58,7 @@ class Task:
     restart: bool
     times: NDArray[np.float64]
     velocity: NDArray[np.float64]
-    wind: Wind
+    flows: bool
     fields: Array
     factors: NDArray[np.float64]
     keep: NDArray[np.int64]
@@ -81,7 +81,7 @@ def simulate(
     frames: Sequence[int] | None = None,
     device: Device = "cpu",
 ) -> Rollout:
-    """Integrate u_t = −c_x v_x u_x − c_y v_y u_y − ∇·(v u) + Σ c_j T_j(u) from u0 over the given times.
+    """Integrate u_t = −c_x v_x u_x − c_y v_y u_y − v·∇u + Σ c_j T_j(u) from u0 over the given times.
 
     Parameters
     ----------
@@ -266,20 +266,19 @@ def _prepare(
 
 def _prepare_flow(
     model: Model, times: NDArray[np.float64], grid: Grid, settings: RolloutSettings
-) -> tuple[Wind, Array, NDArray[np.float64]]:
-    """Give the kind of flow, its fields (l, 3, y, x) with the divergence, and their factors in every interval."""
+) -> tuple[bool, Array, NDArray[np.float64]]:
+    """Say whether there is a flow; give its fields (l, 2, y, x) and their factors in every frame interval."""
     flow, intervals = model.flow, max(len(times) - 1, 0)
     if flow is None:
-        return "none", np.zeros((0, 3, 1, 1), settings.precision), np.zeros((intervals, 0))
+        return False, np.zeros((0, 2, 1, 1), settings.precision), np.zeros((intervals, 0))
     if flow.kind == "given":
         flow = flow.scaled(model.drift_scale)
     # the mean over an interval, by Simpson's rule
     ends, middles = flow.weights(times), flow.weights(0.5 * (times[1:] + times[:-1]))
     factors = (ends[1:] + ends[:-1] + 4 * middles) / 6
     used = np.flatnonzero(np.abs(factors).max(axis=0, initial=0.0) > 0)
-    fields = np.concatenate([flow.fields(grid)[used], flow.divergence(grid)[used][:, None]], axis=1)
-    kind: Wind = "diverging" if flow.diverges else "solenoidal"
-    return kind, np.ascontiguousarray(fields, settings.precision), np.ascontiguousarray(factors[:, used])
+    fields = np.ascontiguousarray(flow.fields(grid)[used], settings.precision)
+    return True, fields, np.ascontiguousarray(factors[:, used])
 
 
 def _run(
@@ -299,7 +298,7 @@ def _run(
 
         outcomes = advance_with_jax(tasks, grid, settings, accuracy, stored)
         return [_report(task, *outcome, settings) for task, outcome in zip(tasks, outcomes, strict=True)]
-    kernels = [compile_kernel(Structure(task.model.terms, accuracy, settings.precision, task.wind)) for task in tasks]
+    kernels = [compile_kernel(Structure(task.model.terms, accuracy, settings.precision, task.flows)) for task in tasks]
     for kernel in kernels:
         if kernel.radius > min(grid.shape):
             raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {kernel.radius}")
@@ -335,7 +334,7 @@ def _advance(
         task.velocity,
         task.fields,
         task.factors,
-        np.zeros((3, *(grid.shape if len(task.fields) else (1, 1))), real),
+        np.zeros((2, *(grid.shape if len(task.fields) else (1, 1))), real),
         np.array(task.model.coefficients, real),
         (1.0 / grid.dx, 1.0 / grid.dy),
         task.limits,

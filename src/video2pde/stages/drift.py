@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from video2pde.drift import Drift, estimate_drift, no_drift
 from video2pde.errors import StageError
 from video2pde.field import Field
+from video2pde.flow.given import read_velocity
 from video2pde.settings import Settings
 
 
@@ -18,6 +20,9 @@ def measure_drift(known: Field, settings: Settings) -> Drift:
         return replace(no_drift(known).stopped(str(error)), notes=(f"no drift was measured: {error}",))
     if drift.empty_frames:
         drift = replace(drift, notes=(f"{len(drift.empty_frames)} frames without signal were interpolated",))
+    if settings.drift.velocity is not None:
+        span = (float(known.times[0]), float(known.times[-1]))
+        return replace(drift, given=read_velocity(Path(settings.drift.velocity), known.grid, span))
     if settings.drift.flow == "none":
         return drift.stopped("the settings say so (drift.flow)")
     return drift

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.front import fit_front, FrontFit
@@ -67,5 +68,7 @@ def final_models(
         if admissible:
             best = min(admissible, key=lambda fit: fit.objective)
             terms = calibrations[name].terms
-            models[f"{name} {FRONT}"] = Model(terms, tuple(best.coefficients[term.name] for term in terms))
+            models[f"{name} {FRONT}"] = replace(
+                calibrations[name].model, coefficients=tuple(best.coefficients[term.name] for term in terms)
+            )
     return models

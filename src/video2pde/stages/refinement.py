@@ -58,6 +58,7 @@ def refine_contenders(
             device=settings.run.device,
             checkpoint=folder / f"refinement-{contender.library}.npz",
             progress=tell,
+            flow=contender.flow,
         )
         if done[contender.library].interrupted:
             raise KeyboardInterrupt

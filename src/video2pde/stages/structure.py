@@ -78,14 +78,14 @@ def discover_structure(
     """Fit every library to the training window in weak form, and find out which terms it can tell apart."""
     train = known.frames(windows.train)
     weak = weak_system(train, drift.frames(windows.train), settings, windows.frames, progress)
-    choice, beside = None, None
-    if settings.drift.flow not in ("none", "uniform"):
+    choice, beside, given = None, None, drift.given
+    if settings.drift.flow not in ("none", "uniform") and drift.moving and given is None:
         choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)
     columns = weak.columns if beside is None else beside
     system = weak.system if beside is None else beside.draw(settings.weak.test_functions, np.random.default_rng(0))
     found = diagnose_libraries(columns, system, settings)
     by_library = libraries(settings)
-    flows = {name: None if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
+    flows = {name: given if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
     models = {name: _as_model(by_library[name], d.fit.coefficients, flows[name]) for name, d in found.libraries.items()}
     contenders: list[Contender] = []
     # whole libraries first: what is left of a larger one may be one of them, and is then not a law of its own
@@ -97,7 +97,7 @@ def discover_structure(
         fit = diagnosis.fit
         if len(terms) < len(by_library[name]):
             fit = fit_library(name, [term.name for term in terms], system, settings.regression)
-        scale, flow = _drift_scale(fit.coefficients), None if beside is None else beside.flow(fit.coefficients)
+        scale, flow = _drift_scale(fit.coefficients), given if beside is None else beside.flow(fit.coefficients)
         contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow))
     return Discovery(
         system, found, tuple(sorted(contenders, key=lambda c: -c.explained)), models, weak.moments,

@@ -91,12 +91,8 @@ def _sympy(model: SavedModel) -> str:
     values = [f"    {coefficient_name(e.term)}: {e.value!r}," for e in model.terms]
     quoted = " ".join(coefficient_name(term) for term in model.law.terms)
     symbols = [f'{names} = symbols("{quoted}", real=True, seq=True)'] if names else []
-    carried, arguments = ["    -v_x * Derivative(u, x)", "    - v_y * Derivative(u, y)"], "t"
-    if model.flow is not None:
-        arguments = "t, x, y"
-        if model.flow.diverges:
-            carried = ["    -Derivative(v_x * u, x)", "    - Derivative(v_y * u, y)"]
-    return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values, CARRIED=carried, ARGUMENTS=[arguments])
+    arguments = "t" if model.flow is None else "t, x, y"
+    return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values, ARGUMENTS=[arguments])
 
 
 def _sympy_derivative(text: str, order: Order) -> str:
@@ -129,7 +125,6 @@ def _numpy(model: SavedModel) -> str:
         NUMPY, model, TERMS=terms, STIFFNESS=stiffness, WEIGHTS=weights,
         BOUNDARY=[repr("wrap" if model.boundary == "periodic" else "symmetric")], CLIP=[repr(model.clip)],
         BLOW=[] if model.flow is None else ["    blown = flow(t)", "    v_x, v_y = v_x + blown[0], v_y + blown[1]"],
-        SPREAD=["    change -= blown[2] * u"] if model.flow is not None and model.flow.diverges else [],
     )  # fmt: skip
 
 
@@ -179,13 +174,10 @@ def _pypde_flow(model: SavedModel) -> tuple[list[str], list[str]]:
         return [], [functions]
     count = len(model.flow.coefficients)
     carried = [f'    "- theta_{n}(t) * (w_{n}_x * d_dx(u) + w_{n}_y * d_dy(u)) "' for n in range(count)]
-    if model.flow.diverges:
-        carried += [f'    "- theta_{n}(t) * spread_{n} * u "' for n in range(count)]
     fields = [
         functions,
         "for n, (along_x, along_y) in enumerate(np.tensordot(Q, MODES, axes=1)):",
         '    CONSTANTS[f"w_{n}_x"], CONSTANTS[f"w_{n}_y"] = ScalarField(GRID, along_x.T), ScalarField(GRID, along_y.T)',
-        '    CONSTANTS[f"spread_{n}"] = float(DIVERGENCE[n])',
         '    FUNCTIONS[f"theta_{n}"] = lambda t, n=n: theta(t)[n]',
     ]
     return carried, fields

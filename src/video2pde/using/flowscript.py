@@ -28,7 +28,7 @@ def splines(s, count, low, high, order=0):
 
 
 def flow_lines(model: SavedModel) -> list[str]:
-    """Write the flow beside the drift: its modes on the grid, and flow(t) = (v_x, v_y, divergence)."""
+    """Write the flow beside the drift: its modes on the grid, and flow(t) = (v_x, v_y)."""
     flow = model.flow
     if flow is None:
         return []
@@ -52,7 +52,6 @@ def flow_lines(model: SavedModel) -> list[str]:
         f"POSITION_X, POSITION_Y = (np.arange(NX) + {offset}) * DX, (np.arange(NY) + {offset}) * DY",
         f"X, Y = np.meshgrid(POSITION_X - {shape.extent[1] / 2!r}, POSITION_Y - {shape.extent[0] / 2!r})",
         *_mode_lines(flow),
-        f"DIVERGENCE = {'2.0 * Q[:, -1]' if shape.divergence else 'np.zeros(len(Q))'}",
         "",
         "",
         "def theta(t):",
@@ -61,16 +60,15 @@ def flow_lines(model: SavedModel) -> list[str]:
         "",
         "",
         "def flow(t):",
-        '    """Give v_x and v_y of the flow on the grid, and its divergence, at time t."""',
-        "    v_x, v_y = np.tensordot(theta(t) @ Q, MODES, axes=1)",
-        "    return v_x, v_y, float(theta(t) @ DIVERGENCE)",
+        '    """Give v_x and v_y of the flow on the grid at time t."""',
+        "    return np.tensordot(theta(t) @ Q, MODES, axes=1)",
     ]
 
 
 def _mode_lines(flow: Flow) -> list[str]:
     """Write MODES, (k, 2, NY, NX)."""
     shape = flow.shape
-    apart = ["(X, Y)"] if shape.divergence else []
+    apart = ["(0.5 * X, 0.5 * Y)"] if shape.divergence else []
     if shape.kind == "affine":
         return [f"MODES = np.array([{', '.join(['(-Y, X)', '(X, -Y)', '(Y, X)', *apart])}])  # rotation, strains"]
     rows, columns = shape.splines
@@ -83,4 +81,4 @@ def _mode_lines(flow: Flow) -> list[str]:
         f"    for i in range({rows}) for j in range({columns})",
         "])",
     ]
-    return [*lines, "MODES = np.concatenate([MODES, [(X, Y)]])"] if apart else lines
+    return [*lines, "MODES = np.concatenate([MODES, [(0.5 * X, 0.5 * Y)]])"] if apart else lines

@@ -58,7 +58,7 @@ Velocity = Literal["measured", "mean", "none"]
 
 
 class SavedModel(Entry):
-    """A law ready to be used: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y − ∇·(v u) + Σ c_j T_j(u), v(x, y, t) a flow."""
+    """A law ready to be used: u_t = −c_x v_x(t) u_x − c_y v_y(t) u_y − v·∇u + Σ c_j T_j(u), v(x, y, t) a flow."""
 
     schema_: Literal["video2pde-model"] = Limit(SCHEMA, alias="schema")
     version: Literal[1] = 1

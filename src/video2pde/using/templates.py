@@ -18,7 +18,8 @@ u = Function("u", real=True)(t, x, y)
 v_x, v_y = Function("v_x", real=True)(<<ARGUMENTS>>), Function("v_y", real=True)(<<ARGUMENTS>>)  # the drift
 <<SYMBOLS>>
 right = (
-<<CARRIED>>
+    -v_x * Derivative(u, x)
+    - v_y * Derivative(u, y)
 <<TERMS>>
 )
 equation = Eq(Derivative(u, t), right)
@@ -71,7 +72,6 @@ def rate(u, t):
     v_x, v_y = drift(t)
 <<BLOW>>
     change = -v_x * D(u, 1, 0) - v_y * D(u, 0, 1)
-<<SPREAD>>
 <<TERMS>>
     return change
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from video2pde import __version__
 from video2pde.report.content.choice import tell_analysis, tell_selection
 from video2pde.report.content.fitting import tell_calibration, tell_front, tell_refinement
+from video2pde.report.content.flow import tell_flow
 from video2pde.report.content.head import compose_head, film_name
 from video2pde.report.content.play import tell_play
 from video2pde.report.content.prediction import tell_test, tell_validation
@@ -17,7 +18,8 @@ from video2pde.report.document import Code, Page
 __all__ = ["Story", "compose_page"]
 
 SECTIONS = (
-    tell_preprocessing, tell_smoothing, tell_drift, tell_conditioning, tell_sweep, tell_stability, tell_validation,
+    tell_preprocessing, tell_smoothing, tell_drift, tell_flow, tell_conditioning, tell_sweep, tell_stability,
+    tell_validation,
     tell_refinement, tell_calibration, tell_front, tell_selection, tell_test, tell_analysis, tell_settings,
     tell_provenance, tell_timings, tell_warnings,
 )  # fmt: skip

@@ -1,0 +1,152 @@
+"""Flow and law in one regression: exact films in known flows, the choice of the flow, and what a film cannot tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from video2pde.discovery import weak_system
+from video2pde.discovery.flow_choice import choose_flow, FlowChoice, FlowColumns
+from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
+from video2pde.drift import estimate_drift
+from video2pde.field import Field, Grid, Windows
+from video2pde.flow import Flow
+from video2pde.flow.given import read_velocity
+from video2pde.flow.words import describe_flow
+from video2pde.recording.synth import Camera, deviate, exact_field, find_preset, noisy
+from video2pde.settings import load_settings
+
+Array = NDArray[np.float64]
+SETTINGS = load_settings(overrides=["identifiability.stability_runs=20"])
+GRID = Grid(64, 64, 200.0, 200.0)
+
+
+@lru_cache(maxsize=12)
+def film(name: str, deviation: str = "", strength: float | None = None) -> Field:
+    case = find_preset(name)
+    if deviation:
+        case, _ = deviate(case, Camera(), deviation, strength)
+    return noisy(exact_field(case, GRID, np.linspace(0, case.duration, 160)), 0.003, seed=1)
+
+
+def analyse(field: Field, *overrides: str) -> tuple[FlowChoice, FlowColumns | None, Identifiability]:
+    settings = load_settings(overrides=["identifiability.stability_runs=20", *overrides])
+    train = Windows.split(len(field)).train
+    drift = estimate_drift(field, settings.drift).frames(train)
+    weak = weak_system(field.frames(train), drift, settings, len(field))
+    choice, beside = choose_flow(field.frames(train), drift, weak.columns, settings)
+    assert choice is not None
+    columns = weak.columns if beside is None else beside
+    system = weak.system if beside is None else beside.draw(2000, np.random.default_rng(0))
+    return choice, beside, diagnose_libraries(columns, system, settings)
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C", "Fisher"])
+def test_an_undisturbed_film_needs_no_flow(name: str) -> None:
+    choice, beside, _ = analyse(film(name))
+    assert choice.chosen == "uniform", choice.reason
+    assert beside is None
+    assert not choice.divergence["R" if name == "Fisher" else name].matters
+
+
+@pytest.mark.parametrize(
+    ("deviation", "mode", "value", "chosen"),
+    [("rotation", "rotation", 0.03, "affine"), ("strain", "strain_axes", 0.01, "affine")],
+)
+def test_an_affine_flow_is_found_with_its_rate(deviation: str, mode: str, value: float, chosen: str) -> None:
+    choice, beside, found = analyse(film("C", deviation))
+    assert choice.chosen == chosen
+    assert beside is not None
+    fit = found.libraries["C"].fit
+    truth = find_preset("C").law.coefficients
+    assert fit.coefficients["grad_squared"] == pytest.approx(truth["grad_squared"], rel=0.01)
+    assert fit.coefficients["laplacian"] == pytest.approx(truth["laplacian"], rel=0.03)
+    flow = beside.flow(fit.coefficients)
+    at = flow.shape.names.index(mode)
+    assert flow.coefficients[0, at] == pytest.approx(value, rel=0.02)
+    others = np.delete(flow.coefficients[0], at)
+    assert np.abs(others).max() < 0.03 * value
+    assert np.abs(flow.coefficients[0, at] - value) < 5 * flow.error[0, at] + 0.005 * value
+    assert mode.split("_")[0] in describe_flow(flow, GRID)
+
+
+@pytest.mark.parametrize(("deviation", "chosen"), [("vortex", "stream"), ("pulse", "stream, changing")])
+def test_a_vortex_needs_a_stream_function_and_one_that_pulses_time(deviation: str, chosen: str) -> None:
+    field = film("A", deviation)
+    choice, beside, found = analyse(field)
+    assert choice.chosen == chosen, choice.reason
+    assert beside is not None
+    assert np.mean(choice.left_chosen**2) < 0.3 * np.mean(choice.left_uniform**2)
+    fit = found.libraries["A"].fit
+    assert fit.coefficients["laplacian"] == pytest.approx(find_preset("A").law.laplacian, rel=0.03)
+    case, _ = deviate(find_preset("A"), Camera(), deviation)
+    error, size = flow_error(beside.flow(fit.coefficients), field, case.medium.flow.velocity)
+    assert error < 0.15 * size
+
+
+def flow_error(flow: Flow, field: Field, truth: object) -> tuple[float, float]:
+    """Compare the flow with the true one where there is dye, both less their mean over it: rms error and size."""
+    train = Windows.split(len(field)).train
+    x, y = np.meshgrid(field.grid.x - 100, field.grid.y - 100)
+    error = size = total = 0.0
+    for k in range(train.start, train.stop, 6):
+        dye = np.maximum(field.values[k] - field.values[k].min() - 0.05, 0.0)
+        true = np.stack(truth(x, y, field.times[k]))  # type: ignore[operator]
+        found = flow.velocity(field.times[k : k + 1], field.grid)[0]
+        for v in (true, found):
+            v -= (v * dye).sum(axis=(1, 2), keepdims=True) / dye.sum()
+        error += float(np.sum(dye * (found - true) ** 2))
+        size += float(np.sum(dye * true**2))
+        total += float(dye.sum())
+    return (error / total) ** 0.5, (size / total) ** 0.5
+
+
+def test_a_flow_that_is_asked_for_is_used_and_a_uniform_one_leaves_more() -> None:
+    field = film("C", "shear")
+    choice, beside, found = analyse(field, "drift.flow=affine")
+    assert beside is not None
+    assert {c.name for c in choice.candidates} <= {"affine", "affine, changing"}
+    free = found.libraries["C"].fit
+    uniform = analyse(film("C"), "drift.flow=auto")[2].libraries["C"].fit
+    assert free.coefficients["laplacian"] == pytest.approx(uniform.coefficients["laplacian"], rel=0.03)
+
+
+def test_a_divergence_is_said_to_be_possible() -> None:
+    """On a film of a surface that spreads, the law alone explains much: what it would be with a divergence is told."""
+    choice, _, _ = analyse(film("A", "divergence", 0.01))
+    divergence = choice.divergence["A"]
+    assert divergence.matters
+    assert divergence.value == pytest.approx(0.01, rel=0.1)
+    assert divergence.coefficients["laplacian"] == pytest.approx(find_preset("A").law.laplacian, rel=0.05)
+    assert divergence.without["laplacian"] > 1.1 * find_preset("A").law.laplacian
+    allowed, beside, found = analyse(film("A", "divergence", 0.01), "drift.divergence=true")
+    assert beside is not None, allowed.reason
+    assert found.libraries["A"].fit.coefficients["laplacian"] == pytest.approx(find_preset("A").law.laplacian, rel=0.03)
+
+
+def test_a_velocity_from_a_file_takes_the_place_of_the_drift(tmp_path: object) -> None:
+    """The true velocity on a coarse grid of its own, 10 % too fast along x: the factors are found with the law."""
+    from pathlib import Path
+
+    case, _ = deviate(find_preset("C"), Camera(), "vortex")
+    field = film("C", "vortex")
+    x, y = np.linspace(0, 200, 41), np.linspace(0, 200, 31)
+    times = np.linspace(0, case.duration, 50)
+    swirl = [np.stack(case.medium.flow.velocity(x[None] - 100, y[:, None] - 100, t)) for t in times]
+    drift = np.stack(case.drift.velocity(times), axis=1)
+    total = np.stack(swirl) + drift[:, :, None, None]
+    path = Path(str(tmp_path)) / "flow.npz"
+    np.savez(path, u=1.1 * total[:, 0], v=total[:, 1], x=x, y=y, t=times)
+    flow = read_velocity(path, field.grid, (float(field.times[0]), float(field.times[-1])))
+    train = Windows.split(len(field)).train
+    measured = estimate_drift(field, SETTINGS.drift).frames(train)
+    weak = weak_system(field.frames(train), replace(measured, given=flow), SETTINGS, len(field))
+    fit = diagnose_libraries(weak.columns, weak.system, SETTINGS).libraries["C"].fit
+    assert fit.coefficients["drift_x"] == pytest.approx(1 / 1.1, rel=0.01)
+    assert fit.coefficients["drift_y"] == pytest.approx(1.0, rel=0.01)
+    assert fit.coefficients["grad_squared"] == pytest.approx(case.law.grad_squared, rel=0.01)
+    assert 1 - fit.explained < 0.002
