@@ -271,11 +271,11 @@ async def law(request: Request) -> Response:
     path = hub.folder.find(f"{name}/model.json")
 
     def write() -> str:
-        from video2pde.using.javascript import wind_of, write_script
+        from video2pde.using.javascript import write_script
         from video2pde.using.modelfile import SavedModel
 
         found = SavedModel.load(path).law
-        return write_script([(found.terms, wind_of(found))])
+        return write_script([(found.terms, found.flow is not None)])
 
     return Response(await anyio.to_thread.run_sync(write), media_type="text/javascript")
 

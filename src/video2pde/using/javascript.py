@@ -18,8 +18,7 @@ from sympy.printing.codeprinter import CodePrinter
 from sympy.printing.jscode import JavascriptCodePrinter
 
 from video2pde.errors import StageError
-from video2pde.rollout.kernels import stability_limit, symbol_peak, Wind
-from video2pde.rollout.model import Model
+from video2pde.rollout.kernels import stability_limit, symbol_peak
 from video2pde.terms import Part, Term
 from video2pde.terms.parse import FUNCTIONS, U
 from video2pde.terms.stencil import stencil
@@ -136,12 +135,11 @@ def _linear_weights(terms: tuple[Term, ...]) -> dict[Offset, list[str]]:
     return weights
 
 
-def _carried(wind: Wind, over: _Pass) -> str:
+def _carried(flows: bool, over: _Pass) -> str:
     """Write −v·∇u − u ∇·v of a velocity field: the summand of a pixel, as the compiled kernels have it."""
-    if wind == "none":
+    if not flows:
         return ""
-    text = f" - wind[q]*{over.difference((1, 0))} - wind[q + size]*{over.difference((0, 1))}"
-    return f"{text} - wind[q + 2*size]*{over.neighbour((0, 0))}" if wind == "diverging" else text
+    return f" - wind[q]*{over.difference((1, 0))} - wind[q + size]*{over.difference((0, 1))}"
 
 
 def _loop(over: _Pass, radius: int, body: list[str]) -> list[str]:
@@ -154,7 +152,7 @@ def _loop(over: _Pass, radius: int, body: list[str]) -> list[str]:
     ]
 
 
-def _stage(terms: tuple[Term, ...], wind: Wind) -> tuple[list[str], int]:
+def _stage(terms: tuple[Term, ...], flows: bool) -> tuple[list[str], int]:
     """Write the fused pass out = keep·base + (1 − keep)·(w + h·F(w)), clipped; it gives Σ|clipped|."""
     over = _Pass()
     weights = _linear_weights(terms)
@@ -167,7 +165,7 @@ def _stage(terms: tuple[Term, ...], wind: Wind) -> tuple[list[str], int]:
             for n, term in enumerate(terms)
         )
     )
-    carried = _carried(wind, over)
+    carried = _carried(flows, over)
     replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s_"))
     over.lines += [f"const {name} = {_print(value)};" for name, value in replacements]
     radius = over.radius
@@ -213,28 +211,23 @@ def _bound(terms: tuple[Term, ...], radius: int) -> list[str]:
     return [*lines, "let peak = 0;", *_loop(over, radius, body), "return fixed + peak; }"]
 
 
-def write_law(terms: tuple[Term, ...], wind: Wind = "none") -> str:
+def write_law(terms: tuple[Term, ...], flows: bool = False) -> str:
     """Write one law as a JavaScript object: radius of its stencil, its stage, its stability bound.
 
-    ``wind``: whether a velocity field acts beside the uniform drift, free of divergence or not.
+    ``flows``: whether a velocity field acts beside the uniform drift.
     """
-    stage, radius = _stage(terms, wind)
+    stage, radius = _stage(terms, flows)
     advection = symbol_peak((1, 0), ACCURACY) / stability_limit((1, 0))
     body = "\n".join([*stage, ",", *_bound(terms, radius)])
     return f"{{ radius: {radius}, advection: {advection!r},\n{body}\n}}"
 
 
-def wind_of(model: Model) -> Wind:
-    """Say what kind of flow a law has beside the drift."""
-    return "none" if model.flow is None else "diverging" if model.flow.diverges else "solenoidal"
-
-
-def law_key(terms: tuple[Term, ...], wind: Wind = "none") -> str:
+def law_key(terms: tuple[Term, ...], flows: bool = False) -> str:
     """Give the key of a law in a script: the same terms have the same one."""
-    return f"law-{hashlib.sha256(write_law(terms, wind).encode()).hexdigest()[:12]}"
+    return f"law-{hashlib.sha256(write_law(terms, flows).encode()).hexdigest()[:12]}"
 
 
-def write_script(laws: Sequence[tuple[tuple[Term, ...], Wind]]) -> str:
+def write_script(laws: Sequence[tuple[tuple[Term, ...], bool]]) -> str:
     """Write the script that defines several laws, each under its key."""
     entries = ",\n".join(f'"{law_key(*law)}": {write_law(*law)}' for law in laws)
     table = "globalThis.video2pdeLaws"

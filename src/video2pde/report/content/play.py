@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from video2pde.report.content.words import MEANINGS, Story
 from video2pde.report.document import Dial, Math, Play, Player, Section
 from video2pde.terms.words import describe
-from video2pde.using.javascript import law_key, wind_of, write_script
+from video2pde.using.javascript import law_key, write_script
 from video2pde.using.modelfile import SavedModel
 
 MOST_CELLS, MOST_VALUES = 48, 60_000
@@ -45,11 +45,11 @@ def make_play(model: SavedModel, player: Player, outside: NDArray[np.bool_] | No
         outside = np.asarray(whole.any(axis=(1, 3)))
     clipped = model.clip == "on" or (model.clip == "auto" and film.low >= 0.0 and film.high <= 1.0)
     settings = model.settings
-    wind = wind_of(model.law)
+    flows = model.flow is not None
     fields, weights = _sample_flow(model, np.asarray(player.times, float))
     return Play(
-        law=law_key(terms, wind),
-        source=write_script([(terms, wind)]),
+        law=law_key(terms, flows),
+        source=write_script([(terms, flows)]),
         dials=tuple(
             Dial(
                 Math(describe(entry.term).latex, describe(entry.term).text),
@@ -88,9 +88,8 @@ def _sample_flow(
     if flow is None:
         return None, None
     weights = flow.weights(times)
-    side = min(MOST_CELLS, int((MOST_VALUES / (3 * weights.shape[1])) ** 0.5))
+    side = min(MOST_CELLS, int((MOST_VALUES / (2 * weights.shape[1])) ** 0.5))
     rows, columns = (max(4, min(n, round(side * n / max(grid.shape)))) for n in grid.shape)
     coarse = replace(grid, ny=rows, nx=columns, pitch="cells", height=grid.dy * grid.ny, width=grid.dx * grid.nx)
-    fields = np.concatenate([flow.fields(coarse), flow.divergence(coarse)[:, None]], axis=1)
     middles = flow.weights(0.5 * (times[1:] + times[:-1]))
-    return fields, (weights[1:] + 4 * middles + weights[:-1]) / 6
+    return flow.fields(coarse), (weights[1:] + 4 * middles + weights[:-1]) / 6
