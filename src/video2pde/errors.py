@@ -21,6 +21,13 @@ class StageError(Video2pdeError):
     """Report that a stage could not finish on valid input (exit status 1)."""
 
 
+def missing_package(module: str) -> str:
+    """Say in one line which package is not installed, and how to install it."""
+    name = module.split(".")[0]
+    package = {"PIL": "pillow", "tomli_w": "tomli-w"}.get(name, name)
+    return f"this needs the package {package}, which is not installed here: python -m pip install {package}"
+
+
 def printable(text: str) -> str:
     """Write out what a terminal would obey or could not show: escape codes, and bytes of names that are no UTF-8."""
     return "".join(sign if sign.isprintable() or sign in "\n\t" else _escape(sign) for sign in text)

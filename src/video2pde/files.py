@@ -7,6 +7,7 @@ import math
 import os
 import stat
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ from typing import Any, IO
 
 from video2pde.errors import InputError
 from video2pde.machine import require_memory
+
+RETRIES = (0.02, 0.05, 0.1, 0.3)
+"""Seconds to wait before a file is moved into its place once more."""
 
 
 @contextmanager
@@ -29,11 +33,22 @@ def atomic_path(target: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o644)
-        os.replace(temporary, target)
+        _replace(temporary, target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Move a file into its place; on Windows a reader that has the old one open holds that up for a moment."""
+    for wait in RETRIES:
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            time.sleep(wait)
+    os.replace(source, target)
 
 
 @contextmanager

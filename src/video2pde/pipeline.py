@@ -14,10 +14,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from video2pde.errors import InputError, printable
+from video2pde.errors import InputError, missing_package, printable
 from video2pde.publish import publish
 from video2pde.record import is_artefact, Run
 from video2pde.record import STAGES as RECORDED
@@ -74,6 +75,8 @@ def run_pipeline(
     settings = settings or Settings()
     if until is not None and until not in STAGES:
         raise InputError(f"there is no stage '{until}'; there are: {', '.join(STAGES)}")
+    if settings.refinement.enabled and find_spec("jax") is None:
+        raise InputError(f"the inverse PINN: {missing_package('jax')}, or leave it out: --set refinement.enabled=false")
     events = events or QuietEvents()
     with RunFolder(out, events) as folder:
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import platform
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,15 @@ SCHEMA = 1
 STEADY = 0.2
 """Range of the drift, relative to its mean speed, up to which its mean alone is worth telling."""
 PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
+
+
+def package_versions() -> dict[str, str]:
+    """Give the versions of the packages that results depend on, as far as they are installed."""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def describe_run(run: Run) -> dict[str, Any]:
@@ -57,7 +67,7 @@ def describe_run(run: Run) -> dict[str, Any]:
             "versions": {
                 "video2pde": __version__,
                 "python": platform.python_version(),
-                **{p: version(p) for p in PACKAGES},
+                **package_versions(),
             },
             "timings_s": dict(run.timings),
         }

@@ -59,6 +59,7 @@ def kill_when(recording: Path, out: Path, stage: str, delay: float) -> None:
     process.communicate()
 
 
+@pytest.mark.posix
 def test_a_killed_run_continues_to_the_same_result(recording: Path, tmp_path: Path) -> None:
     whole = finish(recording, tmp_path / "whole")
     assert whole["verdict"] == "law"

@@ -63,6 +63,7 @@ WORK = {"waiting": "time.sleep(60)", "computing": "sum(range(10**7))"}
 
 
 @pytest.mark.parametrize("work", list(WORK))
+@pytest.mark.posix
 def test_ctrl_c_leaves_within_a_second_and_says_how_to_go_on(work: str, tmp_path: Path) -> None:
     film = Field(np.ones((8, 5, 5)), np.arange(8.0), Grid(5, 5, 1.0, 1.0)).save(tmp_path / "a film.npz")
     words = ["run", str(film), "--out", str(tmp_path / "out")]

@@ -120,6 +120,7 @@ def test_kernels_are_stored_once_and_shared_by_all_coefficients() -> None:
     assert list(cache_folder().glob("kernel_*.py"))
 
 
+@pytest.mark.posix
 def test_an_unwritable_cache_folder_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIDEO2PDE_CACHE", "/proc/nowhere")
     compile_kernel.cache_clear()

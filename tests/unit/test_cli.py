@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -55,6 +54,7 @@ def test_the_watch_on_imports_sees_a_heavy_one() -> None:
 
 
 def test_help_takes_less_than_half_a_second(cli: Command) -> None:
+    resource = pytest.importorskip("resource")
     cli("--help")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert cli("--help").returncode == 0

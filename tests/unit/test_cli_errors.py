@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import time
@@ -174,6 +173,7 @@ def test_wrong_commands(quick_cli: Command, tmp_path: Path, arguments: list[str]
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.posix
 def test_an_output_that_cannot_be_written_is_refused_before_any_work(quick_cli: Command, tmp_path: Path) -> None:
     film = write_film(tmp_path / "film.mp4", FRAMES)
     (tmp_path / "file").write_text("mine")
@@ -186,7 +186,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(quick_cli: 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "film.mp4"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+@pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="the superuser may write everywhere")
 def test_no_permission_to_write(cli: Command, tmp_path: Path) -> None:
     film = write_film(tmp_path / "film.mp4", FRAMES)
     (tmp_path / "locked").mkdir(mode=0o500)
@@ -194,9 +194,12 @@ def test_no_permission_to_write(cli: Command, tmp_path: Path) -> None:
 
 
 def _limit_files() -> None:
+    import resource
+
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
+@pytest.mark.posix
 def test_a_full_disk_leaves_what_was_there(cli: Command, tmp_path: Path) -> None:
     """A limit on file size fails a write half-way, as a full disk does."""
     film = write_film(tmp_path / "film.mp4", FRAMES)
@@ -218,6 +221,7 @@ def test_debugging_shows_the_traceback(cli: Command) -> None:
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.posix
 def test_an_interrupt_ends_with_130_and_leaves_nothing(command_line: Callable[..., list[str]], tmp_path: Path) -> None:
     command = command_line("synth", "A", "--out", "out", "--frames", 20_000, "--size", "640x480")
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)

@@ -4,4 +4,5 @@ import sys
 
 from video2pde.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # a worker process that is spawned imports this file too
+    sys.exit(main())

@@ -18,7 +18,7 @@ from video2pde.cli import recording, using
 from video2pde.cli import run as run_commands
 from video2pde.cli import studio as studio_command
 from video2pde.cli.console import complain, prepare_console
-from video2pde.errors import InputError, Video2pdeError
+from video2pde.errors import InputError, missing_package, Video2pdeError
 
 OVERVIEW = """Turn a recording of something that spreads into the equation that it follows.
 
@@ -87,6 +87,9 @@ def explain(error: Exception) -> int:
     if isinstance(error, Video2pdeError):
         complain(f"error: {_one_line(error)}")
         return error.exit_status
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("video2pde"):
+        complain(f"error: {missing_package(error.name)}")
+        return BAD_INPUT
     if isinstance(error, MemoryError):
         complain("error: not enough memory; use a smaller grid (--grid) or fewer frames (--every)")
         return FAILED

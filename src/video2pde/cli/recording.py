@@ -21,6 +21,7 @@ from video2pde.cli.options import (
 from video2pde.cli.output import staged_folder
 from video2pde.cli.progress import Display
 from video2pde.errors import InputError
+from video2pde.files import write_text
 
 if TYPE_CHECKING:
     from video2pde.recording import RecordingResult
@@ -100,7 +101,7 @@ def field(
         if netcdf:
             result.field.to_netcdf(saved.with_suffix(".nc"))
         if not alone:
-            (folder / "settings.toml").write_text(chosen.to_toml(), encoding="utf-8")
+            write_text(folder / "settings.toml", chosen.to_toml())
             _write_checks(result, folder, figures, display)
     for note in result.field.provenance.notes:
         display.say(f"note: {note}")
@@ -115,7 +116,7 @@ def _write_checks(result: RecordingResult, folder: Path, figures: bool, display:
         return
     content = {"warnings": result.warnings, "notes": result.field.provenance.notes, **result.checks.summary()}
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "checks.json").write_text(text + "\n", encoding="utf-8")
+    write_text(folder / "checks.json", text + "\n")
     if figures:
         from video2pde.report.recording_figures import write_recording_figures
 

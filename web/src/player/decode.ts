@@ -1,5 +1,3 @@
-import { inflate } from "./inflate.ts";
-
 /** Turn base64 into bytes. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text);
@@ -8,9 +6,11 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Inflate zlib data of known inflated size: by the browser where it can, by our own code elsewhere. */
+/** Inflate zlib data of known inflated size; browsers from 2023 on can do it. */
 export async function decompress(bytes: Uint8Array<ArrayBuffer>, size: number): Promise<Uint8Array> {
-  if (typeof DecompressionStream === "undefined") return inflate(bytes, size);
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error("this browser cannot unpack films (DecompressionStream); open the page in one from 2023 or later");
+  }
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const inflated = new Uint8Array(await new Response(stream).arrayBuffer());
   if (inflated.length !== size) throw new Error(`the film has ${inflated.length} bytes where ${size} were expected`);

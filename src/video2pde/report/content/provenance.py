@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
 
 from video2pde import __version__
 from video2pde.report.content.words import count, number, Story
 from video2pde.report.document import Axis, Cell, Chart, Code, Column, Item, Note, Section, Series, Table
-from video2pde.result import PACKAGES
+from video2pde.result import package_versions
 from video2pde.settings import Settings
 
 
@@ -68,7 +67,7 @@ def tell_provenance(story: Story) -> Section:
         header = run.recording.header
         rows.append(("kind", f"{header.kind}, {header.width} × {header.height} pixels"))
     rows += [("seed", f"{run.settings.run.seed}"), ("video2pde", __version__), ("Python", platform.python_version())]
-    rows += [(name, version(name)) for name in PACKAGES]
+    rows += list(package_versions().items())
     sentence = (
         "The same recording, settings and versions give the same result."
         if field is None
