@@ -1,6 +1,6 @@
 """Choose the law: contenders against four criteria, frozen before the test window is read.
 
-Criteria on the validation window: error of the long rollout, front radius, centroid, sign of the Laplacian.
+Criteria on the validation window: error of the long rollout, front radius, centroid, sign of the diffusion.
 The smallest model whose error is within the uncertainty of the best wins, so that a nested tie goes to the
 simpler law. Laws of the same size that cannot be told apart make the verdict ``ambiguous``; where nothing beats
 persistence by more than its uncertainty there is ``no_law``.
@@ -21,6 +21,7 @@ from video2pde.calibration import Calibration
 from video2pde.estimate import Estimate
 from video2pde.rollout.validate import Score, Validation
 from video2pde.settings import SelectionSettings
+from video2pde.terms.symbol import damping, DIRECTIONS, smoothing_order
 
 Array = NDArray[np.float64]
 Verdict = Literal["law", "ambiguous", "no_law"]
@@ -31,6 +32,10 @@ LEAST_SKILL = 0.1
 """Share of persistence's squared error that a law must remove; what coding does to a still picture reaches 4 %."""
 GEOMETRY = 0.5
 """Relative excess of front and centroid errors over the best contender's that still passes."""
+DIFFUSION_LEVELS = 5
+"""Values of u, over the range that was seen, at which a law's diffusion is looked at."""
+FORWARD = "forward diffusion"
+ROUNDING = 1e-12
 PIXEL = 0.05
 """Front and centroid errors below this share of a pixel always pass."""
 
@@ -132,7 +137,7 @@ def select(
         return _freeze("no_law", why_not or "no library was left to calibrate", None, (), None, (), 0.0)
     best = min((scores[name] for name in calibrations), key=lambda score: score.full.rrmse)
     tolerance = max(settings.tie, 0.5 * block_error(best.full.mse) / max(float(best.full.mse.mean()), 1e-300))
-    table = _compare(calibrations, scores, validation.persistence, tolerance, pixel)
+    table = _compare(calibrations, scores, validation, tolerance, pixel)
     if named and len(table) == 1:
         return _judge_named(table[0], calibrations, validation.persistence, tolerance)
     admissible = [c for c in table if c.admissible]
@@ -145,7 +150,7 @@ def select(
         )
         return _freeze("no_law", reason, None, (), None, table, tolerance)
     if not admissible:
-        reason = "only laws with backward diffusion (a negative Laplacian) fit, and those cannot be run forward"
+        reason = "only laws with backward diffusion fit, and those cannot be run forward"
         return _freeze("no_law", reason, None, (), None, table, tolerance)
     lowest = min(c.rrmse for c in admissible)
     leader = min(admissible, key=lambda c: c.rrmse)
@@ -198,7 +203,7 @@ def _judge_named(
 def _compare(
     calibrations: Mapping[str, Calibration],
     scores: Mapping[str, Score],
-    persistence: Score,
+    validation: Validation,
     tolerance: float,
     pixel: float,
 ) -> tuple[Candidate, ...]:
@@ -214,6 +219,8 @@ def _compare(
         "centroid": max(lowest["centroid"] * (1 + GEOMETRY), PIXEL * pixel),
     }
     table = []
+    frames = validation.observed_snapshots
+    levels = np.linspace(float(frames.min()), float(frames.max()), DIFFUSION_LEVELS)
     for name, score in chosen.items():
         estimates = calibrations[name].estimates
         full = score.full
@@ -221,9 +228,9 @@ def _compare(
             _below("validation rRMSE", full.rrmse, limits["rrmse"]),
             _below("front radius", full.front_rmse, limits["front"]),
             _below("centroid", full.centroid_rmse, limits["centroid"]),
-            _positive(estimates.get("laplacian")),
+            _forward(calibrations[name], levels),
         )
-        beats = not score.failure and score.skill > LEAST_SKILL and exceeds(persistence.full.mse, full.mse)
+        beats = not score.failure and score.skill > LEAST_SKILL and exceeds(validation.persistence.full.mse, full.mse)
         table.append(
             Candidate(
                 name,
@@ -244,12 +251,24 @@ def _below(name: str, value: float, limit: float) -> Criterion:
     return Criterion(name, value, limit, bool(value <= limit), float((limit - value) / limit) if limit > 0 else 0.0)
 
 
-def _positive(laplacian: Estimate | None) -> Criterion:
-    if laplacian is None:
-        return Criterion("sign of the Laplacian", 0.0, 0.0, True, 0.0)
-    # what cannot be told from zero is not backward diffusion
-    passed = laplacian.highest >= 0
-    return Criterion("sign of the Laplacian", laplacian.value, 0.0, passed, laplacian.value)
+def _forward(calibration: Calibration, levels: Array) -> Criterion:
+    """Check that short waves decay: the law's diffusion is nowhere negative at the levels of u that were seen.
+
+    The terms of highest even order decide (``terms.symbol``). Each counts with the end of its interval that favours the
+    law: what cannot be told from zero is not backward diffusion.
+    """
+    order = max((smoothing_order(term) for term in calibration.terms), default=0)
+    if order == 0:
+        return Criterion(FORWARD, 0.0, 0.0, True, 0.0)
+    value, best = np.zeros((2, len(levels), len(DIRECTIONS)))
+    for term in calibration.terms:
+        estimate = calibration.estimates[term.name]
+        ends = (estimate.low, estimate.high) if estimate.has_interval else (estimate.value,)
+        unit = np.stack([damping(term, float(level), order) for level in levels])
+        value = value + estimate.value * unit
+        best = best + np.max([end * unit for end in ends], axis=0)
+    least = float(value.min())
+    return Criterion(FORWARD, least, 0.0, bool(best.min() >= -ROUNDING * abs(best).max()), least)
 
 
 def _clearly_worse(

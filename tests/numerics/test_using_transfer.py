@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from using_laws import LAWS
@@ -10,6 +12,8 @@ from video2pde.errors import InputError
 from video2pde.field import Field, Grid, Windows
 from video2pde.recording.synth import exact_field, make_case, noisy
 from video2pde.rollout.validate import DIFFUSION, DRIFT, PERSISTENCE
+from video2pde.settings import Settings
+from video2pde.stages import measure_drift, validate_models
 from video2pde.using import apply_model, SavedModel
 from video2pde.using.transfer import OWN, TRANSFERRED
 
@@ -48,6 +52,28 @@ def test_a_law_of_another_kind_does_not() -> None:
     unstable = apply_model(saved({"laplacian": -2.0}), film("C", 71))
     assert "fails" in unstable.verdict
     assert unstable.outcome(TRANSFERRED).row["rrmse_percent"] is None
+
+
+def test_a_masked_film_is_scored_as_in_a_run() -> None:
+    """Outside the mask something grows that obeys no law: a rollout that ran there, or was scored there, would differ."""
+    mask = np.zeros((64, 64), bool)
+    mask[8:56, 6:50] = True
+    plain = film("C", 71)
+    growth = np.linspace(0, 0.4, len(TIMES))[:, None, None]
+    masked = replace(plain, values=np.where(mask, plain.values, plain.values + growth), mask=mask)
+    settings = Settings()
+    windows, law = Windows.split(len(TIMES)), saved(LAWS["C"])
+    found = apply_model(law, masked, settings)
+    drift = measure_drift(masked, settings)
+    scores = validate_models(masked, windows.test, drift, {"law": law.law}, found.diffusion, settings)
+    ours, theirs = found.outcome(TRANSFERRED), scores.rows[0].measured
+    assert ours.metrics.rrmse == pytest.approx(theirs.full.rrmse, rel=1e-6)
+    assert ours.metrics.front_rmse == pytest.approx(theirs.full.front_rmse, rel=1e-6)
+    assert ours.skill == pytest.approx(theirs.skill, rel=1e-6)
+    for name, score in zip((PERSISTENCE, DRIFT, DIFFUSION), scores.baselines, strict=True):
+        assert found.outcome(name).metrics.rrmse == pytest.approx(score.full.rrmse, rel=1e-6)
+    without = apply_model(law, replace(masked, mask=None), settings)
+    assert without.outcome(TRANSFERRED).metrics.rrmse > 2 * ours.metrics.rrmse
 
 
 def test_units_must_agree() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from video2pde.estimate import Estimate
 from video2pde.selection import block_error, exceeds, select, Selection
+from video2pde.terms import CATALOGUE, Term
 
 FRAMES = 60
 TERMS = {
@@ -34,6 +35,7 @@ def choose(
     errors: Mapping[str, float | NDArray[Any]],
     fits: Mapping[str, float] | None = None,
     laplacian: Estimate | None = None,
+    own: Mapping[str, tuple[tuple[Term, Estimate], ...]] | None = None,
     extra: Mapping[str, Any] | None = None,
     stuck: tuple[str, ...] = (),
     **options: Any,
@@ -42,14 +44,19 @@ def choose(
     estimate = laplacian or Estimate(0.7, 0.6, 0.8)
     calibrations: Any = {
         name: SimpleNamespace(
+            terms=tuple(CATALOGUE[term] for term in TERMS[name]),
             estimates={term: estimate if term == "laplacian" else Estimate(9.0, 8.9, 9.1) for term in TERMS[name]},
             fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6), converged=name not in stuck),
         )
         for name in errors
     }
+    for name, parts in (own or {}).items():
+        calibrations[name].terms = tuple(term for term, _ in parts)
+        calibrations[name].estimates = {term.name: found for term, found in parts}
     scores = {name: score(error) for name, error in errors.items()} | dict(extra or {})
     rows = tuple(SimpleNamespace(library=name, measured=value) for name, value in scores.items())
-    validation: Any = SimpleNamespace(rows=rows, persistence=score(1.0))
+    seen = np.array([0.1, 0.8])
+    validation: Any = SimpleNamespace(rows=rows, persistence=score(1.0), observed_snapshots=seen)
     return select(calibrations, validation, **options)
 
 
@@ -123,6 +130,28 @@ def test_backward_diffusion_is_not_chosen() -> None:
     assert undecided.verdict == "law"
 
 
+MINE = Term.of("mine", ("xx", "u"), ("yy", "2*u"))
+POSITIVE, NEGATIVE = Estimate(0.7, 0.6, 0.8), Estimate(-0.3, -0.4, -0.2)
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdict"),
+    [
+        (((MINE, POSITIVE),), "law"),
+        (((MINE, NEGATIVE),), "no_law"),
+        # a term of the fourth order decides about the shortest waves, and damps them with a negative coefficient
+        (((CATALOGUE["laplacian"], NEGATIVE), (CATALOGUE["biharmonic"], NEGATIVE)), "law"),
+        (((CATALOGUE["laplacian"], POSITIVE), (CATALOGUE["biharmonic"], POSITIVE)), "no_law"),
+        # diffusion that falls with u stays positive up to u = 0.8, or does not
+        (((CATALOGUE["laplacian"], POSITIVE), (CATALOGUE["porous"], NEGATIVE)), "law"),
+        (((CATALOGUE["laplacian"], POSITIVE), (CATALOGUE["porous"], Estimate(-2.0, -2.1, -1.9))), "no_law"),
+        (((CATALOGUE["grad_squared"], NEGATIVE),), "law"),
+    ],
+)
+def test_the_sign_of_diffusion_is_that_of_the_whole_law(parts: tuple[tuple[Term, Estimate], ...], verdict: str) -> None:
+    assert choose({"C": 0.01}, own={"C": parts}).verdict == verdict
+
+
 def test_a_reason_found_earlier_and_an_empty_table_are_no_law() -> None:
     assert choose({"C": 0.01}, why_not="nothing moves").reason == "nothing moves"
     empty = choose({})
@@ -133,8 +162,11 @@ def test_every_criterion_has_limit_and_margin() -> None:
     chosen = choose({"A": 0.5, "C": 0.01})
     table = {candidate.library: candidate for candidate in chosen.candidates}
     assert [c.name for c in table["C"].criteria] == [
-        "validation rRMSE", "front radius", "centroid", "sign of the Laplacian",
-    ]  # fmt: skip
+        "validation rRMSE",
+        "front radius",
+        "centroid",
+        "forward diffusion",
+    ]
     assert all(c.passed for c in table["C"].criteria)
     assert not table["A"].criteria[0].passed
     assert table["A"].criteria[0].margin < 0 <= table["C"].criteria[0].margin

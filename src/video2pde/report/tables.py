@@ -345,7 +345,7 @@ def list_selection(selection: Selection) -> Sheet:
         Entry("front_passed", "front"),
         Entry("centroid", "centroid rms", format=".3g"),
         Entry("centroid_passed", "centroid"),
-        Entry("sign", "Laplacian", format=".3g"),
+        Entry("sign", "least diffusion", format=".3g"),
         Entry("sign_passed", "sign"),
         Entry("skill", "skill", format=".3f"),
         Entry("beats_persistence", "beats persistence"),

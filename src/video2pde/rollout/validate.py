@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from video2pde.field import Field
 from video2pde.parallel import count_workers
-from video2pde.rollout.forced import simulate_forced
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import Device, predict_one_step, Rollout, simulate_batch
+from video2pde.rollout.simulate import Device, predict_one_step, Rollout
+from video2pde.rollout.window import roll_out
 from video2pde.settings import RolloutSettings
 
 Mode = Literal["learned", "measured", "baseline"]
@@ -210,20 +210,19 @@ class _Judge:
             part = entries[begin : begin + batch]
             models = [model for _, _, model in part]
             velocity = np.stack(velocities[begin : begin + batch])
-            if w.core is not None:
-                rollouts = simulate_forced(
-                    models, self.start, w.values, ~w.core, w.times, w.grid, velocity, self.settings
-                )
-            else:
-                rollouts = simulate_batch(
-                    models, self.start, w.times, w.grid, velocity, self.settings,
-                    output="float32", workers=workers, device=device,
-                )  # fmt: skip
+            rollouts = roll_out(models, w, velocity, self.settings, start=self.start, workers=workers, device=device)
             full = self._measure_all(rollouts, workers)
             steps = predict_one_step(
-                models, w.values, w.times, w.grid, velocity, self.settings,
-                output="float32", workers=workers, device=device,
-            )  # fmt: skip
+                models,
+                w.values,
+                w.times,
+                w.grid,
+                velocity,
+                self.settings,
+                output="float32",
+                workers=workers,
+                device=device,
+            )
             one_step = self._measure_all(steps, workers)
             for n, (name, mode, model) in enumerate(part):
                 scores.append(self._score(name, mode, model, rollouts[n], full[n], one_step[n], persistence))
@@ -242,16 +241,16 @@ class _Judge:
             model,
             full,
             one_step,
-            _skill(full, reference.full),
-            _skill(one_step, reference.one_step),
+            skill_of(full, reference.full),
+            skill_of(one_step, reference.one_step),
             rollout.reason,
             rollout.clipped,
             rollout.values[list(self.shown)].astype(np.float32),
         )
 
 
-def _skill(metrics: Metrics, reference: Metrics) -> float:
-    """Give 1 − MSE/MSE of the reference; 0 where both are perfect."""
+def skill_of(metrics: Metrics, reference: Metrics) -> float:
+    """Return 1 − MSE/MSE of the reference; 0 where both are perfect."""
     if reference.rrmse == 0.0:
         return 0.0 if metrics.rrmse == 0.0 else -np.inf
     return float(1.0 - (metrics.rrmse / reference.rrmse) ** 2)

@@ -12,10 +12,9 @@ from video2pde.calibration.start import estimate_start
 from video2pde.discovery.moments import law_velocity, term_moments
 from video2pde.drift import Drift
 from video2pde.field import Field
-from video2pde.rollout.forced import simulate_forced
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import simulate
 from video2pde.rollout.validate import DRIFT, validate, Validation
+from video2pde.rollout.window import roll_out
 from video2pde.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,10 +45,16 @@ def validate_models(
     """Roll models out over a window, beside the baselines."""
     field, part = known.frames(window), drift.frames(window)
     return validate(
-        field, models, window_velocities(field, part, models, settings), settings.rollout,
-        background=part.background, diffusion=diffusion, workers=settings.run.workers, device=settings.run.device,
+        field,
+        models,
+        window_velocities(field, part, models, settings),
+        settings.rollout,
+        background=part.background,
+        diffusion=diffusion,
         start=estimate_start(known, window.start, settings.rollout.start_frames),
-    )  # fmt: skip
+        workers=settings.run.workers,
+        device=settings.run.device,
+    )
 
 
 def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: Settings) -> NDArray[np.float32]:
@@ -57,15 +62,7 @@ def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: 
     part = field.frames(window)
     start = estimate_start(field, window.start, settings.rollout.start_frames)
     velocity = window_velocities(part, drift.frames(window), {"law": model}, settings)["law"]
-    if part.core is not None:
-        rollout = simulate_forced(
-            [model], start, part.values, ~part.core, part.times, part.grid, velocity[None], settings.rollout
-        )[0]
-    else:
-        rollout = simulate(
-            model, start, part.times, part.grid, velocity, settings.rollout,
-            output="float32", device=settings.run.device,
-        )  # fmt: skip
+    (rollout,) = roll_out([model], part, velocity[None], settings.rollout, start=start, device=settings.run.device)
     return np.asarray(rollout.values, np.float32)
 
 

@@ -15,6 +15,8 @@ from video2pde.rollout.simulate import simulate
 from video2pde.settings import RolloutSettings
 from video2pde.terms.parse import U
 from video2pde.terms.stencil import central_weights
+from video2pde.terms.symbol import growth_rate
+from video2pde.terms.symbol import linearise as linearise_term
 from video2pde.terms.term import compile_density, jet_symbol, Order, Term
 
 Array = NDArray[np.float64]
@@ -29,21 +31,12 @@ def is_divergence(term: Term) -> bool:
 
 
 def linearise(law: Model, level: float) -> dict[Order, float]:
-    """Give ∂F/∂u_k at the uniform state u = level, by the order of the derivative u_k."""
+    """Return ∂F/∂u_k at the uniform state u = level, by the order of the derivative u_k."""
     slopes: dict[Order, float] = {}
     for term, coefficient in zip(law.terms, law.coefficients, strict=True):
-        flat = {jet_symbol(order): 0 for order in term.jets if order != (0, 0)} | {U: level}
-        for order in term.jets:
-            slope = sympy.diff(term.strong, jet_symbol(order)).subs(flat)
-            if not slope.is_finite:
-                continue
-            slopes[order] = slopes.get(order, 0.0) + coefficient * float(slope)
+        for order, slope in linearise_term(term, level).items():
+            slopes[order] = slopes.get(order, 0.0) + coefficient * slope
     return slopes
-
-
-def growth_rate(slopes: dict[Order, float], k_x: float, k_y: float) -> float:
-    """Give the growth rate Re λ (1/s) of exp(i(k_x x + k_y y)) on a uniform state."""
-    return float(sum(c * ((1j * k_x) ** i * (1j * k_y) ** j).real for (i, j), c in slopes.items()))
 
 
 def short_wave_growth(law: Model, level: float, grid: Grid) -> float:

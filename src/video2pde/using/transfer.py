@@ -7,24 +7,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from video2pde.calibration.start import estimate_start
-from video2pde.discovery.moments import law_velocity, term_moments
-from video2pde.drift import Drift, estimate_drift
+from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
 from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import simulate
-from video2pde.rollout.validate import DIFFUSION, DRIFT, PERSISTENCE
+from video2pde.rollout.validate import DIFFUSION, DRIFT, PERSISTENCE, skill_of
+from video2pde.rollout.window import roll_out
 from video2pde.settings import Settings
-from video2pde.stages import choose_windows
-from video2pde.terms import Term
+from video2pde.stages import choose_windows, measure_drift, window_velocities
 from video2pde.using.modelfile import SavedModel
 
-Array = NDArray[np.float64]
 WindowName = Literal["validation", "test"]
 TRANSFERRED, OWN = "transferred law", "own law"
 
@@ -99,7 +95,7 @@ class Transfer:
 def apply_model(
     model: SavedModel, field: Field, settings: Settings | None = None, own: SavedModel | None = None
 ) -> Transfer:
-    """Let a law found elsewhere predict the validation and test windows of a recording.
+    """Let a law found elsewhere predict the validation and test windows of a recording, scored as in a run.
 
     Only the drift is measured on the recording: its centroid's velocity, less what each law itself does to the
     centroid. The baseline's diffusion is fitted to the training window.
@@ -113,22 +109,14 @@ def apply_model(
     chosen = settings or Settings()
     notes = _compare_units(model, field, own)
     windows = choose_windows(field, chosen)
-    drift = estimate_drift(field, chosen.drift)
+    drift = measure_drift(field, chosen)
     diffusion = fit_diffusion(field.frames(windows.train), drift.velocity[windows.train], chosen.rollout)
-    entries: dict[str, tuple[Model, Array]] = {
-        DRIFT: (Model(), drift.velocity),
-        DIFFUSION: (Model.of({"laplacian": diffusion}), drift.velocity),
-    }
-    entries[TRANSFERRED] = _with_drift(model.law, field, drift, chosen)
-    if own is not None:
-        entries[OWN] = _with_drift(own.law, field, drift, chosen)
-    outcomes = [
-        outcome
-        for name, window in (("validation", windows.validation), ("test", windows.test))
-        for outcome in _predict(name, field, window, entries, drift, chosen)  # type: ignore[arg-type]
-    ]
-    equation = model.law.equation.text
-    return Transfer(equation, drift.mean, diffusion, windows, tuple(outcomes), notes)
+    laws = {TRANSFERRED: model.law} | ({} if own is None else {OWN: own.law})
+    outcomes = (
+        *_predict("validation", field, windows.validation, laws, diffusion, drift, chosen),
+        *_predict("test", field, windows.test, laws, diffusion, drift, chosen),
+    )
+    return Transfer(model.law.equation.text, drift.mean, diffusion, windows, outcomes, (*notes, *drift.notes))
 
 
 def _compare_units(model: SavedModel, field: Field, own: SavedModel | None) -> tuple[str, ...]:
@@ -153,32 +141,26 @@ def _compare_units(model: SavedModel, field: Field, own: SavedModel | None) -> t
     return tuple(notes)
 
 
-def _with_drift(law: Model, field: Field, drift: Drift, settings: Settings) -> tuple[Model, Array]:
-    """Pair a law with the drift under it: what the law itself does to the centroid is no drift."""
-    terms: tuple[Term, ...] = law.terms
-    if not settings.drift.law_correction or not terms:
-        return law, drift.velocity
-    moments = term_moments(field, drift, terms, settings.weak)
-    by_name = {term.name: moment for term, moment in zip(terms, moments, strict=True)}
-    return law, law_velocity(drift, by_name, {term.name: law.coefficient(term.name) for term in terms})
-
-
 def _predict(
     name: WindowName,
     field: Field,
     place: slice,
-    entries: Mapping[str, tuple[Model, Array]],
+    laws: Mapping[str, Model],
+    diffusion: float,
     drift: Drift,
     settings: Settings,
 ) -> list[Outcome]:
-    window = field.frames(place)
+    """Roll baselines and laws out over one window, and score them, as validation in a run does."""
+    window, part = field.frames(place), drift.frames(place)
     start = estimate_start(field, place.start, settings.rollout.start_frames)
-    reference = Reference.of(window.values, window.grid, settings.rollout.levels, window.mask, drift.background[place])
+    reference = Reference.of(window.values, window.grid, settings.rollout.levels, window.core, part.background)
     still = reference.measure(np.broadcast_to(start.astype(np.float32), window.values.shape))
+    velocities = window_velocities(window, part, laws, settings)
+    models = {DRIFT: Model(), DIFFUSION: Model.of({"laplacian": diffusion}), **laws}
     outcomes = [Outcome(PERSISTENCE, name, still, 0.0, "")]
-    for label, (law, velocity) in entries.items():
-        rollout = simulate(law, start, window.times, window.grid, velocity[place], settings.rollout, output="float32")
+    for label, law in models.items():
+        velocity = velocities.get(label, velocities[DRIFT])
+        (rollout,) = roll_out([law], window, velocity[None], settings.rollout, start=start)
         metrics = reference.measure(rollout.values)
-        skill = 1.0 - (metrics.rrmse / max(still.rrmse, 1e-300)) ** 2
-        outcomes.append(Outcome(label, name, metrics, skill, rollout.reason))
+        outcomes.append(Outcome(label, name, metrics, skill_of(metrics, still), rollout.reason))
     return outcomes

@@ -71,7 +71,8 @@ def _criteria(story: Story, selection: Selection) -> Table:
     for c in sorted(selection.candidates, key=lambda c: c.rrmse):
         error, front, centroid, sign = c.criteria
         name: Cell = Strong(f"{c.library}, chosen") if c.library == selection.chosen else c.library
-        laplacian = Check(sign.passed, number(sign.value, digits=3)) if "laplacian" in c.terms else Check(None, "none")
+        spreads = sign.value != 0 or not sign.passed
+        diffusion = Check(sign.passed, number(sign.value, digits=3)) if spreads else Check(None, "none")
         rows.append(
             (
                 name,
@@ -79,7 +80,7 @@ def _criteria(story: Story, selection: Selection) -> Table:
                 Check(error.passed, percent(error.value)),
                 Check(front.passed, number(front.value, digits=3)),
                 Check(centroid.passed, number(centroid.value, digits=3)),
-                laplacian,
+                diffusion,
                 c.skill,
                 Check(c.beats_persistence, "yes" if c.beats_persistence else "no"),
             )
@@ -91,13 +92,13 @@ def _criteria(story: Story, selection: Selection) -> Table:
         Column("rRMSE"),
         Column("front", unit),
         Column("centroid", unit),
-        Column("Laplacian's coefficient"),
+        Column("least diffusion"),
         Column("skill", align="right", format=".4f"),
         Column("beats persistence"),
     )
     caption = (
         f"The four criteria on the validation window. Limits: rRMSE {percent(limits[0].limit)}, front "
-        f"{number(limits[1].limit, unit, 3)}, centroid {number(limits[2].limit, unit, 3)}, Laplacian not below zero."
+        f"{number(limits[1].limit, unit, 3)}, centroid {number(limits[2].limit, unit, 3)}, diffusion never below zero."
     )
     return Table(columns, tuple(rows), caption)
 

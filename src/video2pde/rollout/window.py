@@ -1,0 +1,59 @@
+"""The one rollout over a window of a recording, with or without a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from video2pde.field import Field
+from video2pde.rollout.forced import Array, simulate_forced
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import Device, Rollout, simulate_batch
+from video2pde.settings import RolloutSettings
+
+
+def roll_out(
+    models: Sequence[Model],
+    window: Field,
+    velocity: Array,
+    settings: RolloutSettings,
+    *,
+    start: ArrayLike,
+    workers: int | Literal["auto"] = 1,
+    device: Device = "cpu",
+) -> list[Rollout]:
+    """Predict the frames of a window with every model.
+
+    Where the recording has a mask, the law holds inside its core; the rest of the picture follows the recording. Scores
+    of such a rollout are taken over the core (``window.core``).
+
+    Parameters
+    ----------
+    models : the laws.
+    window : the observed frames.
+    velocity : (model, t, 2), the uniform drift under each law, in length per second.
+    settings : the simulator's.
+    start : (y, x), the state at the window's first frame.
+    workers, device : of a rollout without a mask; they change no result.
+
+    Returns
+    -------
+    One rollout for each model, with frames in float32.
+    """
+    if window.core is not None:
+        return simulate_forced(
+            models, start, window.values, ~window.core, window.times, window.grid, velocity, settings
+        )
+    return simulate_batch(
+        models,
+        start,
+        window.times,
+        window.grid,
+        velocity,
+        settings,
+        output="float32",
+        workers=workers,
+        device=device,
+    )

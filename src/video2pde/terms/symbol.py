@@ -1,0 +1,73 @@
+"""What a term does to small disturbances of a uniform state, derived from its definition.
+
+Around u = level a term acts as Σ_α s_α D^α with s_α = ∂T/∂u_α, and on a wave exp(i k·x) as the number
+λ(k) = Σ s_α (ik)^α. Its derivatives of highest even order decide about the shortest waves: −Re λ > 0 damps them, as diffusion does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from video2pde.terms.parse import U
+from video2pde.terms.term import jet_symbol, Order, Term
+
+Array = NDArray[np.float64]
+DIRECTIONS: tuple[tuple[float, float], ...] = ((1.0, 0.0), (0.0, 1.0), (0.5**0.5, 0.5**0.5), (0.5**0.5, -(0.5**0.5)))
+"""Unit vectors along which waves are tried."""
+LEVELS = (0.25, 0.5, 0.75)
+"""Values of u at which a term must damp short waves to be called diffusion."""
+
+
+@lru_cache(maxsize=2048)
+def linearise(term: Term, level: float) -> Mapping[Order, float]:
+    """Return ∂T/∂u_α at the uniform state u = level, by the order α of the derivative; infinite slopes are left out."""
+    flat = {jet_symbol(order): 0 for order in term.jets if order != (0, 0)} | {U: level}
+    slopes = {order: sympy.diff(term.strong, jet_symbol(order)).subs(flat) for order in term.jets}
+    return {order: float(slope) for order, slope in slopes.items() if slope.is_finite}
+
+
+def growth_rate(slopes: Mapping[Order, float], k_x: float, k_y: float) -> float:
+    """Return Re λ (1/s) of exp(i(k_x x + k_y y)) on a uniform state, of which ``slopes`` is the linearisation."""
+    return float(sum(c * ((1j * k_x) ** i * (1j * k_y) ** j).real for (i, j), c in slopes.items()))
+
+
+def smoothing_order(term: Term) -> int:
+    """Return the highest even order of a term's derivatives of u at a uniform state; 0 where it has none.
+
+    Examples
+    --------
+    >>> from video2pde.terms import CATALOGUE
+    >>> [smoothing_order(CATALOGUE[name]) for name in ("laplacian", "grad_squared", "biharmonic")]
+    [2, 0, 4]
+    """
+    orders = {sum(order) for level in LEVELS for order, slope in linearise(term, level).items() if slope != 0}
+    return max((order for order in orders if order % 2 == 0), default=0)
+
+
+def damping(term: Term, level: float, order: int) -> Array:
+    """Return −Re λ of unit waves along :data:`DIRECTIONS`, by the term's derivatives of one order at u = level."""
+    slopes = {alpha: slope for alpha, slope in linearise(term, level).items() if sum(alpha) == order}
+    return np.array([-growth_rate(slopes, *k) for k in DIRECTIONS])
+
+
+def is_diffusion(term: Term) -> bool:
+    """Tell whether a positive coefficient damps short waves, at all of :data:`LEVELS` and in no direction feeds them.
+
+    Examples
+    --------
+    >>> from video2pde.terms import CATALOGUE
+    >>> [name for name in ("laplacian", "porous", "grad_squared", "biharmonic") if is_diffusion(CATALOGUE[name])]
+    ['laplacian', 'porous']
+    >>> is_diffusion(Term.of("mine", ("xx", "u"), ("yy", "2*u")))
+    True
+    """
+    order = smoothing_order(term)
+    if order == 0:
+        return False
+    found = np.stack([damping(term, level, order) for level in LEVELS])
+    return bool((found >= 0).all() and (found.max(axis=1) > 0).all())
