@@ -55,7 +55,7 @@ def test_a_law_of_another_kind_does_not() -> None:
 
 
 def test_a_masked_film_is_scored_as_in_a_run() -> None:
-    """Outside the mask something grows that obeys no law: a rollout that ran there, or was scored there, would differ."""
+    """Outside the mask something grows that obeys no law: to run there, or to score there, would differ."""
     mask = np.zeros((64, 64), bool)
     mask[8:56, 6:50] = True
     plain = film("C", 71)

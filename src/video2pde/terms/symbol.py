@@ -1,7 +1,8 @@
 """What a term does to small disturbances of a uniform state, derived from its definition.
 
 Around u = level a term acts as Σ_α s_α D^α with s_α = ∂T/∂u_α, and on a wave exp(i k·x) as the number
-λ(k) = Σ s_α (ik)^α. Its derivatives of highest even order decide about the shortest waves: −Re λ > 0 damps them, as diffusion does.
+λ(k) = Σ s_α (ik)^α. Its derivatives of highest even order decide about the shortest waves: −Re λ > 0 damps them, as
+diffusion does.
 """
 
 from __future__ import annotations
