@@ -1,0 +1,205 @@
+"""What is told of a recovery after a bleach: D, mobile fraction, half time, bleaching rate, and the curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+from scipy.ndimage import gaussian_filter
+from scipy.optimize import brentq
+
+from video2pde.errors import StageError
+from video2pde.estimate import Estimate
+from video2pde.field import Field
+from video2pde.frap.fit import (
+    brought_in,
+    fit_modes,
+    fit_parts,
+    initial_state,
+    light,
+    ModalFit,
+    response,
+    standing_pattern,
+    Steadiness,
+)
+from video2pde.frap.modes import decompose, Edges, Modes
+
+Array = NDArray[np.float64]
+
+HALF = 0.5
+"""Share of the spot's depth from which a cell belongs to the bleached region."""
+LEAST_DEPTH = 0.03
+"""Depth of the spot, in u, below which there is none."""
+FRAMES_BEFORE = 0.25
+"""Variance of the mean of the frames before a bleach, of which there are a few as a rule."""
+LEAST_FRAMES, FOR_MOBILE = 4, 8
+"""Frames that D needs; and that an immobile part needs to be told from a slow one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """A recovery in numbers.
+
+    Parameters
+    ----------
+    diffusion, all_mobile : D in unit²/s; and what it would be if nothing were immobile.
+    bleaching : the rate k at which the light dims everything, 1/s.
+    mobile : mobile fraction of what was bleached. half_time : s from the first frame.
+    steadiness : D in parts of the recording.
+    times, measured, fitted : (t,), the mean of u over the bleached region, and the fitted curve.
+    corrected : (t,), the measured curve with the bleaching by the light taken off.
+    spot : (y, x), the bleached region. before : level before the bleach; ``reference``: whether it was measured.
+    """
+
+    diffusion: Estimate
+    all_mobile: Estimate
+    bleaching: Estimate
+    mobile: Estimate
+    half_time: Estimate
+    steadiness: Steadiness
+    times: Array
+    measured: Array
+    fitted: Array
+    corrected: Array
+    spot: NDArray[np.bool_]
+    before: float
+    reference: bool
+    edges: Edges
+    unit: str
+    rms: float
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> list[str]:
+        """Say it in lines for the terminal."""
+        lines = [
+            f"  D                {_text(self.diffusion)} {self.unit}²/s",
+            f"  mobile fraction  {_text(self.mobile)}",
+            f"  half time        {_text(self.half_time)} s",
+            f"  D, all mobile    {_text(self.all_mobile)} {self.unit}²/s",
+            f"  bleaching rate   {_text(self.bleaching)} 1/s",
+        ]
+        for (start, end), estimate in zip(self.steadiness.spans, self.steadiness.estimates, strict=True):
+            lines.append(f"  D, {start:.4g} to {end:.4g} s: {_text(estimate)} {self.unit}²/s")
+        return lines
+
+
+def _text(estimate: Estimate) -> str:
+    if not np.isfinite(estimate.value):
+        return "not known"
+    if not np.isfinite(estimate.low):
+        return f"{estimate.value:.4g} (no interval)"
+    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
+
+
+def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
+    """Measure a recovery: u being what there was before the bleach (1 with a reference), less what was bleached.
+
+    ``edges``: the rim of the picture, or of the mask, as it is seen; or nothing passes it.
+    """
+    if len(field) < LEAST_FRAMES:
+        raise StageError(f"{len(field)} frames are too few for a recovery; {LEAST_FRAMES} at least are needed")
+    spot, before, reference = find_spot(field)
+    modes = decompose(field, spot, edges)
+    pattern = standing_pattern(modes, reference_noise(field))
+    fit = fit_modes(modes, ("D", "k"), {"D": _guess(field, spot), "k": 0.0, "M": 1.0}, pattern)
+    everything = fit.estimate("D")
+    if len(field) >= FOR_MOBILE:
+        whole = fit_modes(modes, ("D", "k", "M"), fit.values, pattern)
+        if whole.values["D"] > 0 and np.isfinite(whole.errors["M"]):
+            fit = whole
+    steadiness = fit_parts(modes, fit, pattern)
+    curve = field.values[:, spot].mean(axis=1, dtype=float)
+    fitted, half_time = _curves(modes, fit, before, curve)
+    mobile = fit.estimate("M") if fit.errors["M"] > 0 else Estimate(float("nan"), float("nan"), float("nan"))
+    return Recovery(
+        widen(fit.estimate("D"), steadiness), everything, fit.estimate("k"), mobile, half_time, steadiness, field.times,
+        curve, fitted, curve / light(modes, fit.values), spot, before, reference, edges, field.grid.unit, fit.rms,
+        tuple(_remarks(field, fit, steadiness, reference)),
+    )  # fmt: skip
+
+
+def reference_noise(field: Field) -> float:
+    """Give the variance of the reference's noise in units of a frame's: 1 for one picture, 0 without a reference."""
+    reference = field.provenance.settings.get("reference")
+    if isinstance(reference, list | tuple):
+        return 1.0 / max(int(reference[1]) - int(reference[0]) + 1, 1)
+    return 0.0 if reference is None else FRAMES_BEFORE if reference == "before" else 1.0
+
+
+def find_spot(field: Field) -> tuple[NDArray[np.bool_], float, bool]:
+    """Find the bleached region, the level before the bleach, and whether a reference gave that level."""
+    inside = np.ones(field.grid.shape, bool) if field.mask is None else field.mask
+    first = gaussian_filter(np.asarray(field.values[0], float), 1.0)
+    reference = field.provenance.settings.get("reference") is not None
+    before = 1.0 if reference else float(np.percentile(first[inside], 95))
+    depth = np.where(inside, before - first, -np.inf)
+    # the deepest hundredth, not a single dark cell
+    deepest = float(np.percentile(depth[inside], 99))
+    far = float(np.percentile(depth[inside], 25))
+    if deepest - far < LEAST_DEPTH * max(abs(before), 1e-300):
+        raise StageError(
+            f"no bleached spot is to be seen in the first frame: its darkest part is {max(deepest, 0):.1%} below the "
+            "rest; is the start right (--start)?"
+        )
+    return depth > far + HALF * (deepest - far), before, reference
+
+
+def _guess(field: Field, spot: NDArray[np.bool_]) -> float:
+    """Give a D with which the spot fills in about a third of the recording."""
+    radius2 = spot.sum() * field.grid.dx * field.grid.dy / np.pi
+    return float(radius2 / max(field.duration, 1e-300))
+
+
+def widen(estimate: Estimate, steadiness: Steadiness) -> Estimate:
+    """Let an interval cover how much the parts of the recording differ, where they are not one law's."""
+    if steadiness.steady is not False:
+        return estimate
+    low, high = (np.hypot(abs(end - estimate.value), 1.96 * steadiness.spread) for end in (estimate.low, estimate.high))
+    return replace(estimate, low=estimate.value - float(low), high=estimate.value + float(high))
+
+
+def _curves(modes: Modes, fit: ModalFit, before: float, curve: Array) -> tuple[Array, Estimate]:
+    """Give the fitted curve, and when the mobile part has recovered half of what it was bleached by."""
+    state = initial_state(modes, fit.values)
+    missed = float(np.mean(curve - (response(modes, fit.values) * state + brought_in(modes, fit.values)) @ modes.means))
+    fitted = (response(modes, fit.values) * state + brought_in(modes, fit.values)) @ modes.means + missed
+    at = []
+    for value in (fit.values["D"], fit.estimate("D").low, fit.estimate("D").high):
+        law = {**fit.values, "D": max(value, 1e-3 * fit.values["D"]), "M": 1.0}
+        mobile = (response(modes, law) * state + brought_in(modes, law)) @ modes.means / light(modes, law)
+        at.append(_crossing(modes.times - modes.times[0], mobile, before))
+    ends = [value for value in at if np.isfinite(value)]
+    known = len(ends) == len(at)
+    return fitted, Estimate(at[0], min(ends) if known else float("nan"), max(ends) if known else float("nan"))
+
+
+def _crossing(times: Array, curve: Array, before: float) -> float:
+    """Find when a curve is half the way from its first value to the level before the bleach; NaN if it never is."""
+    share = (curve - curve[0]) / (before - curve[0])
+    later = np.flatnonzero(share >= HALF)
+    if not len(later) or later[0] == 0:
+        return float("nan")
+    k = int(later[0])
+    between = PchipInterpolator(times[: k + 1], share[: k + 1])
+    return float(brentq(lambda time: float(between(time)) - HALF, times[k - 1], times[k]))
+
+
+def _remarks(field: Field, fit: ModalFit, steadiness: Steadiness, reference: bool) -> Sequence[str]:
+    remarks = list(steadiness.notes)
+    if steadiness.steady is False:
+        values = ", ".join(
+            f"{estimate.value:.3g} ({start:.3g} to {end:.3g} s)"
+            for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True)
+        )
+        remarks.append(
+            f"D is not steady over the recording: {values} {field.grid.unit}²/s. It depends on the window that is "
+            "fitted, so that more than one D is at work (an immobile part, several species, uneven light); the interval says so"
+        )
+    if not reference:
+        remarks.append("without a reference the level before the bleach is a guess, and with it the mobile fraction")
+    if fit.values["M"] > 1.05:
+        remarks.append("the mobile fraction is above 1: something other than recovery brightens the spot")
+    return remarks
