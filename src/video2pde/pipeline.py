@@ -33,6 +33,7 @@ from video2pde.stages.calibration import calibrate_contenders
 from video2pde.stages.drift import measure_drift
 from video2pde.stages.evaluation import choose, evaluate
 from video2pde.stages.front import final_models, recalibrate_fronts
+from video2pde.stages.recovery import measure_recovery
 from video2pde.stages.refinement import refine_contenders
 from video2pde.stages.structure import discover_structure
 from video2pde.stages.validation import compare_refined, validate_models
@@ -204,6 +205,7 @@ def _run_stages(work: _Work, film: Path) -> None:
         after=("selection",),
         sections=rolling,
     )
+    work.stage("recovery", measure_recovery, (recording.field,), after=("test",), sections=("frap",))
 
 
 class _EndHere(Exception):

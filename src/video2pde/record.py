@@ -22,6 +22,7 @@ from video2pde.caveats import collect_caveats, flow_notes, judge_fit
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
+from video2pde.frap.recovery import Recovery
 from video2pde.recording import RecordingResult
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.validate import Score, Validation
@@ -54,6 +55,7 @@ class Run:
     calibrated_validation : rollouts of the calibrated laws over the validation window.
     selection : the choice, frozen.
     test : the held-out frames, predicted once.
+    recovery : a bleach's recovery in numbers; a text where there is none to be seen, None where it was not asked for.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Run:
     calibrated_validation: Validation | None = field(default=None, metadata={STAGE: "rollouts of the calibrated laws"})
     selection: Selection | None = field(default=None, metadata={STAGE: "the choice, frozen"})
     test: Evaluation | None = field(default=None, metadata={STAGE: "the held-out frames, once"})
+    recovery: Recovery | str | None = field(default=None, metadata={STAGE: "recovery after a bleach"})
 
     def has(self, stage: str) -> bool:
         """Tell whether a stage has been run."""
@@ -125,7 +128,9 @@ class Run:
             return (*found, *notes)
         judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score)
         flowing = flow_notes(self.discovery, None if self.selection is None else self.selection.chosen)
-        return (*judged, *flowing, *found, *notes, *collect_caveats(self.discovery, self.calibration, self.refinement))
+        recovery = (self.recovery,) if isinstance(self.recovery, str) else getattr(self.recovery, "notes", ())
+        fits = collect_caveats(self.discovery, self.calibration, self.refinement)
+        return (*judged, *recovery, *flowing, *found, *notes, *fits)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``result.json`` holds of a finished run; numbers that do not exist are null."""

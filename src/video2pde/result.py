@@ -19,6 +19,7 @@ from video2pde.errors import InputError
 from video2pde.field import Field, Grid
 from video2pde.files import plain_json
 from video2pde.flow.words import describe_flow, summarise_flow
+from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
 from video2pde.rollout.validate import Validation
 from video2pde.selection import Selection
@@ -62,6 +63,7 @@ def describe_run(run: Run) -> dict[str, Any]:
             "validation": _scores(done.validation),
             "calibrated_validation": {} if run.calibrated_validation is None else _scores(run.calibrated_validation),
             "test": _test(done.scores, done.selection.chosen),
+            "frap": _recovery(run.recovery) if isinstance(run.recovery, Recovery) else None,
             "warnings": list(run.warnings),
             "seed": run.settings.run.seed,
             "versions": {
@@ -73,6 +75,31 @@ def describe_run(run: Run) -> dict[str, Any]:
         }
     )
     return plain
+
+
+def _recovery(recovery: Recovery) -> dict[str, Any]:
+    steadiness = recovery.steadiness
+    return {
+        "diffusion": {**recovery.diffusion.to_json(), "unit": f"{recovery.unit}²/s"},
+        "diffusion_all_mobile": recovery.all_mobile.to_json(),
+        "mobile_fraction": recovery.mobile.to_json(),
+        "half_time_s": recovery.half_time.to_json(),
+        "bleaching_rate": recovery.bleaching.to_json(),
+        "edges": recovery.edges,
+        "reference": recovery.reference,
+        "parts": [
+            {"from_s": start, "to_s": end, "diffusion": estimate.to_json()}
+            for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True)
+        ],
+        "steady": steadiness.steady,
+        "steady_chance": steadiness.chance,
+        "curve": {
+            "times_s": recovery.times.tolist(),
+            "measured": recovery.measured.tolist(),
+            "fitted": recovery.fitted.tolist(),
+        },
+        "notes": list(recovery.notes),
+    }
 
 
 class Finished(NamedTuple):
@@ -170,6 +197,8 @@ def summarise(run: Run) -> str:
             lines += [*_law_lines(run.calibration[name], field), ""]
         lines.pop()
     verdict = {"law": "law found", "ambiguous": "ambiguous", "no_law": "no law"}[run.selection.verdict]
+    if isinstance(run.recovery, Recovery):
+        lines += ["recovery after the bleach:", *run.recovery.summary(), ""]
     lines.append(f"verdict: {verdict}: {run.selection.reason}")
     held_out = () if run.test is None else run.test.scores.baselines
     for score in (*(() if run.test_score is None else (run.test_score,)), *held_out):
@@ -226,7 +255,7 @@ class Motion:
 def summarise_motion(law: Calibration, field: Field) -> Motion:
     """Sum up the drift that goes with a calibrated law, over the training window of ``field``."""
     v = law.fit.velocity
-    path = np.cumsum(v, axis=0) * field.dt
+    path = np.cumsum(v * np.gradient(field.times[: len(v)])[:, None], axis=0)
     cells = np.ptp(path, axis=0) / (field.grid.dx, field.grid.dy)
     mean, low, high = ((float(x), float(y)) for x, y in (v.mean(axis=0), v.min(axis=0), v.max(axis=0)))
     return Motion(mean, low, high, field.grid.unit, bool(cells.max() < 1))

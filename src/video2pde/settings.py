@@ -299,6 +299,15 @@ class SelectionSettings(Section):
     tie: NotNegative = Field(0.05, description="relative error within which the smaller model wins")
 
 
+class FrapSettings(Section):
+    """Recovery after a bleach."""
+
+    enabled: bool = Field(False, description="measure D, mobile fraction, half time and bleaching rate of a recovery")
+    edges: Literal["measured", "no_flux"] = Field(
+        "measured", description="measured: the rim of picture or mask as it is seen; no_flux: nothing passes it"
+    )
+
+
 class RunSettings(Section):
     """How the run is carried out."""
 
@@ -328,6 +337,7 @@ class Settings(Section):
     calibration: CalibrationSettings = CalibrationSettings()
     front: FrontSettings = FrontSettings()
     selection: SelectionSettings = SelectionSettings()
+    frap: FrapSettings = FrapSettings()
     run: RunSettings = RunSettings()
     terms: dict[str, tuple[TermSettings, ...]] = Field(
         default_factory=dict, description="terms of the user's own, by name: a list of parts that are added"
@@ -394,6 +404,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "rollout": {"clip": "off"},
         "refinement": {"enabled": False},
         "front": {"enabled": False},
+        "frap": {"enabled": True},
     },
     "quick": {
         "weak": {"test_functions": 1000},

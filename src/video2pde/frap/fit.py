@@ -12,7 +12,7 @@ Errors are those of a jackknife over blocks of frames: what goes wrong in a fram
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -89,35 +89,32 @@ def fit_modes(modes: Modes, free: Sequence[str], start: Mapping[str, float], pat
     low = np.array([0.0 if name == "D" else -np.inf for name in free])
 
     def left(point: Array) -> Array:
-        return _left_over(modes, {**start, **dict(zip(free, point, strict=True))}, pattern)
+        # in units of their own size, so that neither steps nor tolerances depend on metres or seconds
+        return _left_over(modes, {**start, **dict(zip(free, scale * point, strict=True))}, pattern)
 
-    first = np.maximum([start[name] for name in free], low)
-    found = least_squares(lambda point: left(point).ravel(), first, x_scale=scale, bounds=(low, np.inf))
-    errors, blocks = _jackknife(left, found.x, scale)
-    values = {name: float(start[name]) for name in PARAMETERS} | dict(zip(free, map(float, found.x), strict=True))
+    first = np.maximum([start[name] for name in free], low) / scale
+    found = least_squares(lambda point: left(point).ravel(), first, bounds=(low, np.inf))
+    errors, blocks = _jackknife(left, found.x)
+    best = [float(value) for value in scale * found.x]
+    values = {name: float(start[name]) for name in PARAMETERS} | dict(zip(free, best, strict=True))
     freedom = max(found.fun.size - modes.values.shape[1], 1)
     rms = float(np.sqrt(2 * found.cost / freedom))
-    return ModalFit(values, dict.fromkeys(PARAMETERS, 0.0) | dict(zip(free, errors, strict=True)), rms, blocks)
+    spread = dict.fromkeys(PARAMETERS, 0.0) | dict(zip(free, map(float, scale * errors), strict=True))
+    return ModalFit(values, spread, rms, blocks)
 
 
-def _jackknife(left: object, point: Array, scale: Array) -> tuple[list[float], int]:
+def _jackknife(left: Callable[[Array], Array], point: Array) -> tuple[Array, int]:
     """Give standard errors from leaving out blocks of frames, one Gauss–Newton step each."""
-    assert callable(left)
     base = left(point)
-    columns = []
-    for index, size in enumerate(scale):
-        step = np.zeros_like(point)
-        step[index] = 1e-4 * size
-        columns.append((left(point + step) - base) / step[index])
-    jacobian = np.stack(columns, axis=-1)  # (t, q, parameter)
+    steps = 1e-4 * np.eye(len(point))
+    jacobian = np.stack([(left(point + step) - base) / 1e-4 for step in steps], axis=-1)  # (t, q, parameter)
     grams = np.einsum("tqi,tqj->tij", jacobian, jacobian)
     slopes = np.einsum("tqi,tq->ti", jacobian, base)
     groups = np.array_split(np.arange(len(base)), min(BLOCKS, len(base)))
     whole, total = grams.sum(axis=0), slopes.sum(axis=0)
     draws = np.array([-np.linalg.pinv(whole - grams[g].sum(axis=0)) @ (total - slopes[g].sum(axis=0)) for g in groups])
     count = len(groups)
-    spread = np.sqrt((count - 1) / count * np.sum((draws - draws.mean(axis=0)) ** 2, axis=0))
-    return [float(error) for error in spread], count
+    return np.sqrt((count - 1) / count * np.sum((draws - draws.mean(axis=0)) ** 2, axis=0)), count
 
 
 def standing_pattern(modes: Modes, most: float) -> float:

@@ -85,9 +85,11 @@ def _region_modes(field: Field, region: NDArray[np.bool_], spot: NDArray[np.bool
     forcing = None if rim is None else (rim @ frames.reshape(len(frames), -1).T).T @ modes
     weight = (marked & inner)[inner].astype(float)
     means = weight @ modes / max(weight.sum(), 1.0)
-    # five points see a wave of number k as k² − (k_x⁴ + k_y⁴)Δ²/12, which is k² − k⁴Δ²/16 on average over directions
-    seen = np.maximum(rates, 0.0)
-    return Modes(field.times, values, seen + seen**2 * dx * dy / 16, forcing, means)
+    # five points see a wave of number k as k² − (k_x⁴ + k_y⁴)Δ²/12, which is k² − k⁴Δ²/16 on average over directions;
+    # what comes in through the edges is slowed as much, so that a uniform picture stays one
+    faster = 1 + np.maximum(rates, 0.0) * dx * dy / 16
+    forcing = None if forcing is None else forcing * faster
+    return Modes(field.times, values, np.maximum(rates, 0.0) * faster, forcing, means)
 
 
 def _coarsen(
@@ -121,11 +123,11 @@ def _laplacian(
             if outside:
                 continue  # nothing passes here
             weight = 1 / step**2
-            near = [(own, own, weight)]
+            near = [(int(own), int(own), weight)]
             if number[y, x] >= 0:
-                near.append((own, int(number[y, x]), -weight))
+                near.append((int(own), int(number[y, x]), -weight))
             else:
-                rim.append((own, y * nx + x, weight))
+                rim.append((int(own), int(y * nx + x), weight))
             entries += near
     count = int(number.max()) + 1
     matrix = _sparse(entries, (count, count))

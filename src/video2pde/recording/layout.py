@@ -92,7 +92,8 @@ def parse_scale(text: str) -> tuple[float, str]:
     match = SCALE.match(text)
     if match is None or float(match[1]) <= 0:
         raise InputError(f"the scale '{text}' is not a positive size with a unit, such as 0.05mm or 1.3µm")
-    return float(match[1]), match[2]
+    unit = re.sub(r"^[uμ]m$", "µm", match[2])  # as it is typed on a keyboard, and the Greek letter instead of the sign
+    return float(match[1]), unit
 
 
 def _check_crop(header: Header, crop: tuple[int, int, int, int] | None) -> tuple[int, int, int, int]:

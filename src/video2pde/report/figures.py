@@ -13,12 +13,14 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from video2pde.files import atomic_path
+from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
 from video2pde.report import (
     calibration_figures,
     discovery_figures,
     flow_figures,
     recording_figures,
+    recovery_figures,
     refinement_figures,
     rollout_figures,
     style,
@@ -28,7 +30,7 @@ from video2pde.stages import FRONT
 FORMATS = ("png", "pdf")
 PAGE = (
     "recording-panels", "snapshots", "smoothing", "recording-background", "drift", "flow", "validation-snapshots",
-    "test-snapshots",
+    "test-snapshots", "recovery",
 )  # fmt: skip
 """Figures that the page shows as pictures; the others it draws itself."""
 INDEX = "figures.txt"
@@ -39,7 +41,7 @@ def collect_figures(run: Run) -> list[Drawing]:
     """List what can be drawn of this run: (name, function that draws it)."""
     return [
         *_of_recording(run), *_of_structure(run), *_of_validation(run), *_of_refinement(run), *_of_calibration(run),
-        *_of_test(run),
+        *_of_test(run), *_of_recovery(run),
     ]  # fmt: skip
 
 
@@ -162,6 +164,11 @@ def _of_calibration(run: Run) -> Iterator[Drawing]:
     for name in run.front:
         if final is not None and f"{name} {FRONT}" in names:
             yield f"front-{_file_name(name)}", partial(calibration_figures.figure_front_fits, final, name)
+
+
+def _of_recovery(run: Run) -> Iterator[Drawing]:
+    if isinstance(run.recovery, Recovery) and run.field is not None:
+        yield "recovery", partial(recovery_figures.figure_recovery, run.recovery, run.field)
 
 
 def _of_test(run: Run) -> Iterator[Drawing]:

@@ -10,6 +10,7 @@ from video2pde.calibration import Calibration
 from video2pde.calibration.front import FrontFit
 from video2pde.discovery.identifiability import Identifiability
 from video2pde.files import atomic_write
+from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
 from video2pde.recording.checks import Checks, SmoothingSweep
 from video2pde.recording.warn import FLICKER, REPEATED, SATURATED, SHAKE, SIGNAL_SATURATED
@@ -27,14 +28,14 @@ RRMSE = Entry("rrmse", "rRMSE", percent=True, format=".3g")
 NAMES = (
     "preprocessing", "checks", "smoothing", "conditioning", "coefficients", "stability", "validation",
     "validation-scores", "pinn", "pinn-validation", "calibration", "calibration-starts", "front", "selection",
-    "calibrated-validation", "test",
+    "calibrated-validation", "test", "recovery",
 )  # fmt: skip
 """Names of all tables; a run leaves those that it has numbers for."""
 
 
 def collect_sheets(run: Run) -> list[Sheet]:
     """Make every table that the run has numbers for."""
-    sheets: list[Sheet] = []
+    sheets: list[Sheet] = [list_recovery(run.recovery)] if isinstance(run.recovery, Recovery) else []
     if run.recording is not None and run.recording.checks is not None:
         checks = run.recording.checks
         sheets += [
@@ -366,3 +367,20 @@ def _errors(score: Score) -> dict[str, float]:
         "rrmse": full.rrmse, "front_mae": full.front_mae, "front_rmse": full.front_rmse,
         "centroid_rmse": full.centroid_rmse,
     }  # fmt: skip
+
+
+def list_recovery(recovery: Recovery) -> Sheet:
+    """List what is told of a recovery after a bleach, and D in parts of the recording."""
+    square = f"{recovery.unit}²/s"
+    rows: list[dict[str, Any]] = [
+        {"quantity": "D", "estimate": recovery.diffusion, "unit": square},
+        {"quantity": "D, if everything were mobile", "estimate": recovery.all_mobile, "unit": square},
+        {"quantity": "mobile fraction", "estimate": recovery.mobile, "unit": ""},
+        {"quantity": "half time", "estimate": recovery.half_time, "unit": "s"},
+        {"quantity": "bleaching rate", "estimate": recovery.bleaching, "unit": "1/s"},
+    ]
+    steadiness = recovery.steadiness
+    for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True):
+        rows.append({"quantity": f"D from {start:.4g} to {end:.4g} s", "estimate": estimate, "unit": square})
+    entries = (Entry("quantity", "quantity"), Entry("estimate", "value, 95 % interval"), Entry("unit", "unit"))
+    return fill("recovery", "Recovery after the bleach", entries, rows)

@@ -11,6 +11,7 @@ from video2pde.report.content.play import tell_play
 from video2pde.report.content.prediction import tell_test, tell_validation
 from video2pde.report.content.provenance import tell_provenance, tell_settings, tell_timings, tell_warnings
 from video2pde.report.content.recording import tell_drift, tell_preprocessing, tell_smoothing
+from video2pde.report.content.recovery import tell_recovery
 from video2pde.report.content.structure import tell_conditioning, tell_stability, tell_sweep
 from video2pde.report.content.words import Story
 from video2pde.report.document import Code, Page
@@ -18,6 +19,7 @@ from video2pde.report.document import Code, Page
 __all__ = ["Story", "compose_page"]
 
 SECTIONS = (
+    tell_recovery,
     tell_preprocessing, tell_smoothing, tell_drift, tell_flow, tell_conditioning, tell_sweep, tell_stability,
     tell_validation,
     tell_refinement, tell_calibration, tell_front, tell_selection, tell_test, tell_analysis, tell_settings,

@@ -1,0 +1,21 @@
+"""The recovery after a bleach, where the settings ask for it."""
+
+from __future__ import annotations
+
+from video2pde.errors import StageError
+from video2pde.field import Field
+from video2pde.frap.recovery import analyse_recovery, Recovery
+from video2pde.settings import Settings
+
+
+def measure_recovery(field: Field, settings: Settings) -> Recovery | str | None:
+    """Measure the recovery of the whole recording; a text says why that failed, None that it was not asked for.
+
+    It comes after the test window has been predicted, and changes nothing in what was chosen before.
+    """
+    if not settings.frap.enabled:
+        return None
+    try:
+        return analyse_recovery(field, settings.frap.edges)
+    except StageError as error:
+        return str(error)
