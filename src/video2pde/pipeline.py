@@ -205,7 +205,8 @@ def _run_stages(work: _Work, film: Path) -> None:
         after=("selection",),
         sections=rolling,
     )
-    work.stage("recovery", measure_recovery, (recording.field,), after=("test",), sections=("frap",))
+    if work.run.settings.frap.enabled:
+        work.stage("recovery", measure_recovery, (recording.field,), after=("test",), sections=("frap",))
 
 
 class _EndHere(Exception):

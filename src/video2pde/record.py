@@ -155,7 +155,7 @@ STAGES: Mapping[str, str] = {entry.name: entry.metadata[STAGE] for entry in fiel
 """What each stage does, in words, in the order of the stages."""
 
 
-MAY_BE_NONE = ("comparison",)
+MAY_BE_NONE = ("comparison", "recovery")
 """Stages that may have nothing to say."""
 
 

@@ -8,13 +8,11 @@ from video2pde.frap.recovery import analyse_recovery, Recovery
 from video2pde.settings import Settings
 
 
-def measure_recovery(field: Field, settings: Settings) -> Recovery | str | None:
-    """Measure the recovery of the whole recording; a text says why that failed, None that it was not asked for.
+def measure_recovery(field: Field, settings: Settings) -> Recovery | str:
+    """Measure the recovery of the whole recording; a text says why that failed.
 
     It comes after the test window has been predicted, and changes nothing in what was chosen before.
     """
-    if not settings.frap.enabled:
-        return None
     try:
         return analyse_recovery(field, settings.frap.edges)
     except StageError as error:
