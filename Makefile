@@ -107,7 +107,7 @@ web-check:
 	  echo "web checks skipped: they need node 20.19 or later"; \
 	fi
 
-web: web/node_modules/.ready  ## build the report's page anew (needs node)
+web: web/node_modules/.ready  ## build the report's page and the studio's anew (needs node)
 	cd web && npm run build
 
 chromium:

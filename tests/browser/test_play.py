@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from watching import wait_until
 
-from video2pde.field import Grid
+from video2pde.field import Field, Grid, Windows
+from video2pde.flow import Flow, FlowShape
+from video2pde.report.content.play import make_play
+from video2pde.report.document import Head, Section
+from video2pde.report.document import Page as Document
+from video2pde.report.films import make_player
+from video2pde.report.page import write_page
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
 from video2pde.settings import RolloutSettings
 from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.stencil import apply_term, difference, radius
 from video2pde.using.javascript import law_key, write_script
+from video2pde.using.modelfile import SavedModel
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -149,3 +158,35 @@ def test_200_by_200_run_at_30_frames_a_second(lab: Page) -> None:
         [law_key(terms), start(grid).ravel().tolist()],
     )
     assert min(seconds) < 1 / 60, f"a frame takes {min(seconds):.4f} s: no time is left to draw it"
+
+
+def test_a_law_with_a_flow_follows_its_film_from_a_file(browser: Browser, tmp_path: Path) -> None:
+    """The whole way from a model with a flow to the page: with the flow the film is met, without it, it is not."""
+    grid, times = Grid(48, 60, 48.0, 60.0), np.linspace(0.0, 6.0, 31)
+    shape = FlowShape("stream", (48.0, 60.0), (0.0, 6.0), splines=(5, 6), in_time=2, divergence=True)
+    speeds = 2.5 * np.random.default_rng(4).standard_normal((2, len(shape.names)))
+    speeds[:, -1] = 0.03
+    flow, drift = Flow(shape, speeds, np.zeros_like(speeds)), np.tile([0.3, -0.2], (31, 1))
+    model = SavedModel.of(["laplacian"], {"laplacian": 0.4}, grid, Windows.split(31), times, drift, flow=flow)
+    rollout = model.simulate(start(grid), times)
+    assert not rollout.failed
+    field = Field(np.asarray(rollout.values, np.float32), times, grid)
+    section = Section("play", "Play", "It plays.", (make_play(model, make_player(field)),))
+    file = write_page(Document("A flow", Head("none", "info", ""), (section,)), tmp_path / "flow.html")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    box = page.locator(".play-box[data-ready=true]")
+    box.wait_for()
+
+    def error_at_the_end() -> float:
+        box.get_by_role("button", name="Start again").click()
+        box.get_by_role("button", name="Run", exact=True).click()
+        wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= 26)
+        box.get_by_role("button", name="Pause").click()
+        return float(box.get_attribute("data-error") or "nan")
+
+    level = (field.values.max() - field.values.min()) / 255
+    assert error_at_the_end() < 1.5 * level
+    box.get_by_label("flow").uncheck()
+    assert error_at_the_end() > 10 * level
+    page.close()

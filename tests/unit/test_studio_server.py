@@ -355,6 +355,24 @@ def test_a_report_gives_data_and_no_script(tmp_path: Path) -> None:
         read_page(page)
 
 
+def test_the_command_refuses_what_it_cannot_open(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+
+    from video2pde.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for words, said in ((["nowhere"], "cannot open"), (["file.txt"], "folder"), ([".", "--port", port], "--port")):
+            assert main(["studio", *words, "--no-browser"]) == 2
+            assert said in capfd.readouterr().err
+
+
 def test_jobs_wait_stop_and_are_found_again(folder: Path) -> None:
     wish = {"film": "plume.npy", "preset": "quick", "settings": {"recording.fps": 10}}
     with serving(folder) as client:

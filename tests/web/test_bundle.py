@@ -77,3 +77,17 @@ def test_the_bundle_is_small_and_asks_for_nothing() -> None:
     assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}
     assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|eval|innerHTML|sendBeacon)\b", script)
     assert "url(" not in (STATIC / "report.css").read_text()
+
+
+def test_the_studio_asks_nobody_else() -> None:
+    """Its requests are relative to its own address, and it never reads text as markup or code."""
+    script = (STUDIO / "studio.js").read_text()
+    addresses = set(re.findall(r"https?://[\w./-]+", script))
+    assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}
+    assert not re.search(
+        r"\b(?:WebSocket|eval|innerHTML|outerHTML|insertAdjacentHTML|sendBeacon|document\.write)\b", script
+    )
+    assert set(re.findall(r"`\./[a-z]*/", script)) == {"`./api/"}
+    assert "url(" not in (STUDIO / "studio.css").read_text()
+    page = (STUDIO / "index.html").read_text()
+    assert re.findall(r'(?:src|href)="(?!data:)([^"]+)"', page) == ["./studio.css", "./studio.js"]

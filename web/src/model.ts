@@ -151,7 +151,7 @@ export interface Play {
   safety: number;
   max_substeps: number;
   outside: string | null;
-  flow: number[][][][] | null;
+  flow: { payload: number; fields: number } | null;
   flow_weights: number[][] | null;
   caption: Text;
 }

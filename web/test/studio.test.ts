@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { driftAt, Rollout, spread, type Law } from "../src/play/rollout.ts";
+import { driftAt, Rollout, type Law } from "../src/play/rollout.ts";
 import { reachOf } from "../src/play/dials.ts";
 import { nearest } from "../src/studio/compare.ts";
 import { Draft } from "../src/studio/draft.ts";
@@ -74,14 +74,6 @@ test("the drift is linear between frames and steady after the film", () => {
   assert.deepEqual(driftAt(times, drift, 2), [4, 3]);
   assert.deepEqual(driftAt(times, drift, 7), [4, 3]);
   assert.deepEqual(driftAt([], [], 1), [0, 0]);
-});
-
-test("coarse fields spread linearly over cells", () => {
-  const plane = Array.from({ length: 4 }, (_, j) => Array.from({ length: 5 }, (_, i) => 2 * ((i + 0.5) / 5) - 3 * ((j + 0.5) / 4)));
-  const fine = spread(plane, 40, 50);
-  for (const [j, i] of [[10, 12], [20, 25], [33, 40]] as const) {
-    assert.ok(Math.abs((fine[j * 50 + i] as number) - (2 * ((i + 0.5) / 50) - 3 * ((j + 0.5) / 40))) < 1e-12);
-  }
 });
 
 test("sliders reach beyond the interval, and to the other sign", () => {

@@ -244,8 +244,8 @@ class Play:
     drift_times, drift : seconds, shape (n,), and length per second, shape (n, 2).
     clip : limits that values are held within; None: none.
     outside : bool, shape (y, x): True where the simulation follows the film; None: nowhere.
-    flow, flow_weights : v_x, v_y and the divergence on coarse cells of the picture, shape (l, 3, cy, cx), and their
-        factors in each interval between frames, shape (t − 1, l); None: no flow beside the drift.
+    flow, flow_weights : v_x, v_y on the film's cells, shape (l, 2, y, x), and their factors in each interval between
+        frames, shape (t − 1, l); None: no flow beside the drift.
     """
 
     law: str
@@ -263,7 +263,7 @@ class Play:
     safety: float
     max_substeps: int
     outside: NDArray[np.bool_] | None = None
-    flow: NDArray[np.float64] | None = None
+    flow: NDArray[np.float32] | None = None
     flow_weights: NDArray[np.float64] | None = None
     caption: Text = ""
 

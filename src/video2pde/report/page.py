@@ -133,7 +133,8 @@ def _plain(value: Any, films: list[str]) -> Any:
         case Player():
             return _fields(value, films) | {"mask": None if value.mask is None else _mask(value.mask)}
         case Play():
-            return _fields(value, films) | {"outside": None if value.outside is None else _mask(value.outside)}
+            outside = None if value.outside is None else _mask(value.outside)
+            return _fields(value, films) | {"outside": outside, "flow": _pack_fields(value.flow, films)}
         case bytes():
             return None
     if dataclasses.is_dataclass(value):
@@ -157,6 +158,7 @@ _OWN_FORM = {
     ("payload", Film),
     ("outside", Play),
     ("source", Play),
+    ("flow", Play),
 }
 
 
@@ -197,3 +199,11 @@ def _cell(cell: Any, spec: str) -> dict[str, Any]:
 def _mask(mask: Any) -> str:
     """Pack a mask's bits row by row, deflated, in base64."""
     return base64.b64encode(zlib.compress(np.packbits(mask).tobytes(), 9)).decode()
+
+
+def _pack_fields(fields: Any, films: list[str]) -> dict[str, Any] | None:
+    """Deflate fields (l, 2, y, x) of 32-bit numbers into a text of their own, beside the films."""
+    if fields is None:
+        return None
+    films.append(base64.b64encode(zlib.compress(np.ascontiguousarray(fields, "<f4").tobytes(), 6)).decode())
+    return {"payload": len(films) - 1, "fields": fields.shape[0]}

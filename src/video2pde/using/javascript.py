@@ -136,7 +136,7 @@ def _linear_weights(terms: tuple[Term, ...]) -> dict[Offset, list[str]]:
 
 
 def _carried(flows: bool, over: _Pass) -> str:
-    """Write −v·∇u − u ∇·v of a velocity field: the summand of a pixel, as the compiled kernels have it."""
+    """Write −v·∇u of a velocity field: the summand of a pixel, as the compiled kernels have it."""
     if not flows:
         return ""
     return f" - wind[q]*{over.difference((1, 0))} - wind[q + size]*{over.difference((0, 1))}"

@@ -6,7 +6,7 @@ import { valueOf } from "../player/panel.ts";
 import type { Load } from "../player/player.ts";
 import { figure } from "../text.ts";
 import { dials } from "./dials.ts";
-import { driftAt, Rollout, spread, type Law } from "./rollout.ts";
+import { driftAt, Rollout, type Law } from "./rollout.ts";
 import { Canvas } from "./screens.ts";
 
 declare global {
@@ -53,9 +53,10 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
     safety: model.safety, maxSubsteps: model.max_substeps,
   });
   const now = new Float64Array(size);
-  const fields = model.flow?.map((parts) => parts.map((part) => spread(part, ny, nx))) ?? [];
-  const wind = model.flow ? new Float64Array(3 * size) : null;
-  const calm = model.flow ? new Float64Array(3 * size) : null;
+  const stored = model.flow && new Float32Array(
+    (await decompress(fromBase64(await load(model.flow.payload)), 8 * model.flow.fields * size)).slice().buffer);
+  const wind = model.flow ? new Float64Array(2 * size) : null;
+  const calm = model.flow ? new Float64Array(2 * size) : null;
   let blown = -1;
   let first = 0;
   let frame = 0;
@@ -125,11 +126,12 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
     if (interval === blown) return wind;
     blown = interval;
     wind.fill(0);
-    fields.forEach((parts, field) => {
-      const factor = model.flow_weights?.[interval]?.[field] ?? 0;
-      if (factor === 0) return;
-      parts.forEach((part, axis) => { for (let pixel = 0; pixel < size; pixel += 1) wind[axis * size + pixel]! += factor * part[pixel]!; });
-    });
+    const width = 2 * size;
+    for (let field = 0; stored && field * width < stored.length; field += 1) {
+      const factor = model.flow_weights[interval]?.[field] ?? 0;
+      if (factor === 0) continue;
+      for (let place = 0; place < width; place += 1) wind[place]! += factor * stored[field * width + place]!;
+    }
     return wind;
   }
 

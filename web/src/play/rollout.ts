@@ -189,24 +189,3 @@ function largest(values: Float64Array, from: number, count: number): number {
   for (let place = from; place < from + count; place += 1) found = Math.max(found, Math.abs(values[place] as number));
   return found;
 }
-
-/** Spread fields on coarse cells (rows, columns) over the grid, linearly in between and level beyond the outermost. */
-export function spread(coarse: readonly (readonly number[])[], ny: number, nx: number): Float64Array {
-  const [rows, columns] = [coarse.length, coarse[0]?.length ?? 0];
-  const place = (index: number, count: number, cells: number): [number, number, number] => {
-    const at = Math.min(cells - 1, Math.max(0, ((index + 0.5) * cells) / count - 0.5));
-    const low = Math.min(Math.max(0, cells - 2), Math.floor(at));
-    return [low, Math.min(cells - 1, low + 1), at - low];
-  };
-  const fine = new Float64Array(ny * nx);
-  for (let j = 0; j < ny; j += 1) {
-    const [a, b, share] = place(j, ny, rows);
-    const [upper, lower] = [coarse[a] as readonly number[], coarse[b] as readonly number[]];
-    for (let i = 0; i < nx; i += 1) {
-      const [l, r, part] = place(i, nx, columns);
-      const mix = (row: readonly number[]): number => (1 - part) * (row[l] as number) + part * (row[r] as number);
-      fine[j * nx + i] = (1 - share) * mix(upper) + share * mix(lower);
-    }
-  }
-  return fine;
-}

@@ -13,9 +13,6 @@ from video2pde.terms.words import describe
 from video2pde.using.javascript import law_key, write_script
 from video2pde.using.modelfile import SavedModel
 
-MOST_CELLS, MOST_VALUES = 48, 60_000
-"""Cells along the longer side, and numbers in all, that a flow is stored with."""
-
 
 def tell_play(story: Story, player: Player | None) -> Section | None:
     """Offer the law beside the film that the page already holds; None where there is no law."""
@@ -46,7 +43,7 @@ def make_play(model: SavedModel, player: Player, outside: NDArray[np.bool_] | No
     clipped = model.clip == "on" or (model.clip == "auto" and film.low >= 0.0 and film.high <= 1.0)
     settings = model.settings
     flows = model.flow is not None
-    fields, weights = _sample_flow(model, np.asarray(player.times, float))
+    fields, weights = _sample_flow(model, player)
     return Play(
         law=law_key(terms, flows),
         source=write_script([(terms, flows)]),
@@ -80,16 +77,13 @@ def make_play(model: SavedModel, player: Player, outside: NDArray[np.bool_] | No
     )
 
 
-def _sample_flow(
-    model: SavedModel, times: NDArray[np.float64]
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Sample the flow on coarse cells, between which the page goes linearly, and average its factors over intervals."""
-    flow, grid = model.flow, model.grid
+def _sample_flow(model: SavedModel, player: Player) -> tuple[NDArray[np.float32] | None, NDArray[np.float64] | None]:
+    """Give the flow's fields on the film's cells, and their factors averaged over the intervals between frames."""
+    flow, film = model.flow, player.observed
     if flow is None:
         return None, None
-    weights = flow.weights(times)
-    side = min(MOST_CELLS, int((MOST_VALUES / (2 * weights.shape[1])) ** 0.5))
-    rows, columns = (max(4, min(n, round(side * n / max(grid.shape)))) for n in grid.shape)
-    coarse = replace(grid, ny=rows, nx=columns, pitch="cells", height=grid.dy * grid.ny, width=grid.dx * grid.nx)
-    middles = flow.weights(0.5 * (times[1:] + times[:-1]))
-    return flow.fields(coarse), (weights[1:] + 4 * middles + weights[:-1]) / 6
+    times = np.asarray(player.times, float)
+    cells = replace(model.grid, ny=film.ny, nx=film.nx, height=player.height, width=player.width, pitch="cells")
+    # the mean over an interval, by Simpson's rule, as the rollouts have it
+    ends, middles = flow.weights(times), flow.weights(0.5 * (times[1:] + times[:-1]))
+    return flow.fields(cells).astype(np.float32), (ends[1:] + ends[:-1] + 4 * middles) / 6
