@@ -22,9 +22,12 @@ STAGES = {
     "calibrated_validation": "rollouts of the calibrated laws",
     "selection": "the choice, frozen",
     "test": "the held-out frames, once",
+    "recovery": "recovery after a bleach",
     "report": "page, figures, tables",
 }
 """The pipeline's stages, repeated here because importing the pipeline takes seconds; a test compares the two."""
+SOMETIMES = frozenset({"recovery"})
+"""Stages that a run has only where it is asked for them: they are not shown before they begin."""
 LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ (\w+)\s+(.*)$")
 BEGUN = re.compile(r"^video2pde [\w.+-]+, process (\d+)$")
 ENDED = re.compile(r"^(done in|taken from the run folder \(it took) ([\d.]+) s\)?$")
@@ -79,6 +82,7 @@ def read_state(out: Path) -> RunState:
         if name in stages and rest:
             _follow(stages[name], rest, state)
     state.lines = state.lines[-SHOWN_LINES:]
+    state.stages = [stage for stage in state.stages if stage.name not in SOMETIMES or stage.state != "waiting"]
     return state
 
 
