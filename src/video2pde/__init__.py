@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from video2pde.api import example_field as example_field
+    from video2pde.api import example_run as example_run
+    from video2pde.api import run as run
     from video2pde.calibration import calibrate as calibrate
     from video2pde.calibration import make_problem as make_problem
     from video2pde.discovery import diagnose as diagnose
@@ -19,10 +22,10 @@ if TYPE_CHECKING:
     from video2pde.errors import InputError as InputError
     from video2pde.errors import StageError as StageError
     from video2pde.errors import Video2pdeError as Video2pdeError
+    from video2pde.estimate import Estimate as Estimate
     from video2pde.field import Field as Field
     from video2pde.field import Grid as Grid
     from video2pde.field import Windows as Windows
-    from video2pde.pipeline import run as run
     from video2pde.record import load_run as load_run
     from video2pde.record import Run as Run
     from video2pde.recording import preview as preview
@@ -35,13 +38,26 @@ if TYPE_CHECKING:
     from video2pde.selection import select as select
     from video2pde.settings import load_settings as load_settings
     from video2pde.settings import Settings as Settings
+    from video2pde.stages import calibrate_contenders as calibrate_contenders
+    from video2pde.stages import choose_windows as choose_windows
+    from video2pde.stages import discover_structure as discover_structure
     from video2pde.stages import evaluate as evaluate
+    from video2pde.stages import final_models as final_models
+    from video2pde.stages import validate_models as validate_models
     from video2pde.terms import Term as Term
     from video2pde.using import SavedModel as SavedModel
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "example_field": "api",
+    "example_run": "api",
+    "choose_windows": "stages",
+    "discover_structure": "stages",
+    "calibrate_contenders": "stages",
+    "final_models": "stages",
+    "validate_models": "stages",
+    "Estimate": "estimate",
     "Drift": "drift",
     "Field": "field",
     "Grid": "field",
@@ -66,7 +82,7 @@ _HOMES = {
     "read_field": "recording",
     "read_recording": "recording",
     "refine": "refinement.refine",
-    "run": "pipeline",
+    "run": "api",
     "select": "selection",
     "simulate": "rollout.simulate",
     "validate": "rollout.validate",
@@ -75,6 +91,7 @@ _HOMES = {
 
 __all__ = [
     "Drift",
+    "Estimate",
     "Field",
     "Grid",
     "InputError",
@@ -88,10 +105,16 @@ __all__ = [
     "Windows",
     "__version__",
     "calibrate",
+    "calibrate_contenders",
+    "choose_windows",
     "diagnose",
     "discover",
+    "discover_structure",
     "estimate_drift",
     "evaluate",
+    "example_field",
+    "example_run",
+    "final_models",
     "load_run",
     "load_settings",
     "make_problem",
@@ -103,6 +126,7 @@ __all__ = [
     "select",
     "simulate",
     "validate",
+    "validate_models",
     "weak_system",
 ]
 

@@ -121,7 +121,23 @@ class Drift:
 
 
 def estimate_drift(field: Field, settings: DriftSettings | None = None) -> Drift:
-    """Measure the plume's drift velocity v(t) from its background-corrected centroid."""
+    """Measure the plume's drift velocity v(t) from its background-corrected centroid.
+
+    Parameters
+    ----------
+    field : the recording, or a window of it.
+    settings : None: the defaults.
+
+    Returns
+    -------
+    The drift, frame by frame.
+
+    Examples
+    --------
+    >>> drift = estimate_drift(vp.example_field())
+    >>> bool(np.allclose(drift.mean, [0.5, -0.25], atol=0.02))
+    True
+    """
     settings = settings or DriftSettings()
     background, method = estimate_background(field, settings)
     region = np.ones(field.grid.shape, bool) if method == "none" else _plume_region(field, background)

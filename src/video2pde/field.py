@@ -362,34 +362,76 @@ class Field:
         except Exception as error:
             raise InputError(f"{path} is not a field written by video2pde ({error})") from None
 
+    @classmethod
+    def from_array(
+        cls,
+        values: NDArray[Any],
+        dt: float,
+        dx: float,
+        dy: float | None = None,
+        unit: str = "image units",
+        mask: NDArray[np.bool_] | None = None,
+    ) -> Field:
+        """Make a field of an array u(t, y, x) of evenly spaced frames.
+
+        Parameters
+        ----------
+        values : shape (t, y, x), y growing downwards.
+        dt : seconds between frames.
+        dx, dy : size of a cell, in ``unit``; ``dy`` None: square cells.
+        mask : (y, x), True where the law is to hold.
+
+        Returns
+        -------
+        The field, its first frame at t = 0.
+
+        Examples
+        --------
+        >>> Field.from_array(np.zeros((3, 4, 5)), dt=0.5, dx=0.1, unit="mm")
+        Field(3 frames of 4×5, 1 s, 0.4×0.5 mm, u in [0, 0])
+        """
+        array = np.asarray(values)
+        if array.ndim != 3:
+            raise InputError(f"a recording is an array u(t, y, x) of three axes, not of {array.ndim}")
+        if not np.issubdtype(array.dtype, np.number) or not np.isfinite(array).all():
+            raise InputError("the array holds values that are no numbers (NaN or infinite); fill or crop them first")
+        height = dx if dy is None else dy
+        if not (dt > 0 and dx > 0 and height > 0):
+            raise InputError(f"dt = {dt:g}, dx = {dx:g} and dy = {height:g} must be positive")
+        frames, ny, nx = array.shape
+        grid = Grid(ny, nx, ny * height, nx * dx, unit)
+        return cls(array.astype(np.float32), np.arange(frames, dtype=np.float64) * dt, grid, mask)
+
+    @classmethod
+    def from_xarray(cls, array: Any) -> Field:
+        """Make a field of an ``xarray.DataArray`` with coordinates.
+
+        Parameters
+        ----------
+        array : with dimensions named time, y and x (or t, row, column, ...) in any order; times in seconds, or with
+            ``units`` such as ms, or dates; x and y evenly spaced, with ``units``. A coordinate ``mask`` (y, x) becomes
+            the mask.
+
+        Returns
+        -------
+        The field; its rows and columns stand in the order in which y and x grow, so that velocities are along them.
+
+        Examples
+        --------
+        >>> import xarray
+        >>> field = Field.from_array(np.zeros((3, 4, 5)), dt=0.5, dx=0.1, unit="mm")
+        >>> Field.from_xarray(field.to_xarray())
+        Field(3 frames of 4×5, 1 s, 0.4×0.5 mm, u in [0, 0])
+        """
+        from video2pde.interchange import from_xarray
+
+        return from_xarray(array)
+
     def to_xarray(self) -> Any:
         """Return an ``xarray.DataArray`` with coordinates and units (needs the ``netcdf`` extra)."""
-        try:
-            import xarray
-        except ImportError:
-            raise InputError("xarray is not installed; pip install 'video2pde[netcdf]' adds it") from None
-        unit = self.grid.unit
-        array = xarray.DataArray(
-            self.values,
-            dims=("time", "y", "x"),
-            coords={
-                "time": ("time", self.times, {"units": "s"}),
-                "y": ("y", self.grid.y, {"units": unit, "positive": "down"}),
-                "x": ("x", self.grid.x, {"units": unit}),
-            },
-            name="u",
-            attrs={
-                "long_name": "normalised observable",
-                "units": "1",
-                "source": self.provenance.path,
-                "source_sha256": self.provenance.sha256,
-                "settings": json.dumps(self.provenance.settings),
-                "notes": "\n".join(self.provenance.notes),
-            },
-        )
-        if self.mask is not None:
-            array = array.assign_coords(mask=(("y", "x"), self.mask.astype(np.int8)))
-        return array
+        from video2pde.interchange import to_xarray
+
+        return to_xarray(self)
 
     def to_netcdf(self, path: str | os.PathLike[str]) -> Path:
         """Write the field as NetCDF, whole or not at all (needs the ``netcdf`` extra)."""

@@ -93,10 +93,6 @@ def run_pipeline(
         return work.run
 
 
-run = run_pipeline
-"""The whole way from Python: ``video2pde.run(film, out, settings)``."""
-
-
 def _fingerprint(film: Path, settings: Settings) -> str:
     """Hash everything that is read: the recording, and the pictures, tables and velocities that go with it."""
     recording = hash_recording(open_recording(film, settings.recording), settings.recording)

@@ -59,9 +59,9 @@ class Run:
 
     Examples
     --------
-    >>> run = load_run("result")  # doctest: +SKIP
-    >>> run.calibration[run.selection.chosen].estimates["laplacian"].value  # doctest: +SKIP
-    0.6654
+    >>> run = vp.example_run()
+    >>> round(run.calibration["A"].estimates["laplacian"].value, 2)
+    1.0
     """
 
     settings: Settings
@@ -187,6 +187,14 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
     Returns
     -------
     The run, finished or not.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = vp.run(vp.example_field(), folder, until="drift")
+    >>> list(load_run(folder).timings)
+    ['recording', 'drift']
     """
     place = Path(folder)
     stored = place / "settings.toml"

@@ -126,10 +126,24 @@ def select(
 ) -> Selection:
     """Choose among calibrated contenders by their rollouts over the validation window.
 
-    ``validation`` holds them by library (and further models, such as front-aware ones, which are compared but not
-    chosen). ``pixel``: size of a pixel, below a share of which geometric errors mean nothing. ``why_not``: a reason
-    found earlier for there being no law. ``named``: the law was named by the user; there is nothing to choose, only to
-    say whether it predicts.
+    Parameters
+    ----------
+    calibrations : by library.
+    validation : their rollouts, and those of further models (front-aware ones), which are compared but not chosen.
+    settings : None: the defaults.
+    pixel : size of a pixel, below a share of which geometric errors mean nothing.
+    why_not : a reason found earlier for there being no law.
+    named : the law was named by the user; there is nothing to choose, only to say whether it predicts.
+
+    Returns
+    -------
+    The choice with its reason, and the table of criteria.
+
+    Examples
+    --------
+    >>> run = vp.example_run()
+    >>> select(run.calibration, run.calibrated_validation).chosen
+    'A'
     """
     settings = settings or SelectionSettings()
     scores = {row.library: row.measured for row in validation.rows}

@@ -423,8 +423,21 @@ def load_settings(
 ) -> Settings:
     """Combine a preset, a TOML file and overrides, in this order, into validated settings.
 
-    ``overrides`` are ``section.key=value`` texts (values in TOML; bare words and lists without
-    brackets are allowed) or a mapping from ``section.key`` to a value.
+    Parameters
+    ----------
+    preset : one of :data:`PRESETS`.
+    file : TOML, such as the ``settings.toml`` of a run.
+    overrides : ``section.key=value`` texts (values in TOML; bare words and lists without brackets are allowed), or a
+        mapping from ``section.key`` to a value.
+
+    Returns
+    -------
+    The settings, frozen.
+
+    Examples
+    --------
+    >>> load_settings("quick", overrides={"run.seed": 3}).run.seed
+    3
     """
     if preset not in PRESETS:
         raise SettingsError(f"unknown preset '{preset}'{_nearest(preset, PRESETS)}; there are: {', '.join(PRESETS)}")

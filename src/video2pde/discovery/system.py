@@ -42,7 +42,21 @@ def weak_system(
     Parameters
     ----------
     train : the training window alone; ``drift`` its frames of the drift.
+    settings : None: the defaults.
     total_frames : frames of the whole recording (σ_t is a share of them); default: from the split's share.
+    progress : called with the number of frames done and the number in all.
+
+    Returns
+    -------
+    The system of all libraries together; each library is a choice of its columns.
+
+    Examples
+    --------
+    >>> field = vp.example_field().frames(slice(0, 36))
+    >>> weak = weak_system(field, vp.estimate_drift(field), vp.load_settings("quick"), 60)
+    >>> fit = discover(weak, vp.load_settings("quick"))["A"]
+    >>> round(fit.coefficients["laplacian"], 1)
+    1.0
     """
     settings = settings or Settings()
     # columns of a drift that is zero would be zero: they are left out, not fitted
@@ -63,7 +77,24 @@ def all_terms(settings: Settings) -> list[Term]:
 
 
 def discover(weak: Weak, settings: Settings | None = None) -> dict[str, SparseFit]:
-    """Fit every library sparsely to the weak system."""
+    """Fit every library sparsely to the weak system.
+
+    Parameters
+    ----------
+    weak : the assembled system.
+    settings : None: the defaults.
+
+    Returns
+    -------
+    The fits, by library.
+
+    Examples
+    --------
+    >>> field, settings = vp.example_field().frames(slice(0, 36)), vp.load_settings("quick")
+    >>> weak = vp.weak_system(field, vp.estimate_drift(field), settings, 60)
+    >>> discover(weak, settings)["A"].active
+    ('laplacian', 'drift_x', 'drift_y')
+    """
     settings = settings or Settings()
     return {
         name: fit_library(name, [term.name for term in terms], weak.system, settings.regression)
@@ -72,5 +103,22 @@ def discover(weak: Weak, settings: Settings | None = None) -> dict[str, SparseFi
 
 
 def diagnose(weak: Weak, settings: Settings | None = None) -> Identifiability:
-    """Diagnose every library: conditioning, correlations, threshold sweep, random-centre stability, verdict."""
+    """Diagnose every library: conditioning, correlations, threshold sweep, random-centre stability, verdict.
+
+    Parameters
+    ----------
+    weak : the assembled system.
+    settings : None: the defaults.
+
+    Returns
+    -------
+    The diagnoses by library, and which of them go on.
+
+    Examples
+    --------
+    >>> field, settings = vp.example_field().frames(slice(0, 36)), vp.load_settings("quick")
+    >>> weak = vp.weak_system(field, vp.estimate_drift(field), settings, 60)
+    >>> diagnose(weak, settings).law_seen
+    True
+    """
     return diagnose_libraries(weak.columns, weak.system, settings or Settings())

@@ -52,7 +52,27 @@ def preview(
     out_png: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Preview:
-    """Write one picture with first, middle and last frame and the crop box; suggest a crop if none is given."""
+    """Write one picture with first, middle and last frame and the crop box; suggest a crop if none is given.
+
+    Parameters
+    ----------
+    path : the recording.
+    settings : crop, frames and times are taken from them. None: the defaults.
+    out_png : where the picture is written. None: nowhere.
+    progress : called with the number of frames read and the number expected.
+
+    Returns
+    -------
+    Three frames with their times, and the crop.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> film = pathlib.Path(tempfile.mkdtemp()) / "film.npy"
+    >>> np.save(film, (255 * vp.example_field().values.clip(0, 1)).astype(np.uint8))
+    >>> preview(film, vp.load_settings(overrides={"recording.fps": 7.4})).count
+    60
+    """
     chosen = settings.recording if isinstance(settings, Settings) else settings or RecordingSettings()
     recording = open_recording(Path(path), chosen)
     header = recording.header

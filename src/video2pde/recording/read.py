@@ -80,7 +80,25 @@ def read_field(
     settings: RecordingSettings | Settings | None = None,
     progress: Progress | None = None,
 ) -> Field:
-    """Read a recording of any kind into the field u(t, y, x)."""
+    """Read a recording of any kind into the field u(t, y, x).
+
+    Parameters
+    ----------
+    path : film, stack, folder of pictures, array file or saved field.
+    settings : None: the defaults.
+    progress : called with the number of frames read and the number expected, None where that is unknown.
+
+    Returns
+    -------
+    The field.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = vp.example_field().save(pathlib.Path(tempfile.mkdtemp()) / "field.npz")
+    >>> read_field(path)
+    Field(60 frames of 40×40, 8 s, 40×40 image units, u in [-0.008037, 0.789])
+    """
     return read_recording(path, settings, progress).field
 
 
@@ -91,8 +109,24 @@ def read_recording(
 ) -> RecordingResult:
     """Read a recording into a field, with checks, warnings and sample frames.
 
-    The order is the paper's: grey values, crop, border, observable, resize, smoothing. ``progress`` is called
-    with the number of frames read and the number expected, or None where it is unknown.
+    The order is the paper's: grey values, crop, border, observable, resize, smoothing.
+
+    Parameters
+    ----------
+    path : film, stack, folder of pictures, array file or saved field.
+    settings : None: the defaults.
+    progress : called with the number of frames read and the number expected, None where that is unknown.
+
+    Returns
+    -------
+    The field with checks, warnings and a few camera frames.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = vp.example_field().save(pathlib.Path(tempfile.mkdtemp()) / "field.npz")
+    >>> read_recording(path).field
+    Field(60 frames of 40×40, 8 s, 40×40 image units, u in [-0.008037, 0.789])
     """
     chosen = settings.recording if isinstance(settings, Settings) else settings or RecordingSettings()
     source = Path(path)

@@ -76,7 +76,18 @@ def refine(
     progress : called after every chunk of steps.
     flow : velocity that varies in space, beside ``velocity``; it is taken as it is.
 
-    Ctrl-C ends the training, saves the checkpoint and returns the best so far, marked as interrupted.
+    Returns
+    -------
+    The coefficients, with the training's history. Ctrl-C ends the training, saves the checkpoint and returns the best
+    so far, marked as interrupted.
+
+    Examples
+    --------
+    >>> from video2pde.settings import RefinementSettings
+    >>> field, terms = vp.example_field(), vp.Model.of({"laplacian": 1.0}).terms
+    >>> short = RefinementSettings(width=8, depth=2, pretrain_steps=20, joint_steps=20)
+    >>> sorted(refine(field, terms, np.tile([0.5, -0.25], (60, 1)), [1.0], short).coefficients)
+    ['laplacian']
     """
     if start is not None and len(start) != len(terms):
         raise InputError(f"{len(start)} starting coefficients for {len(terms)} terms; give one per term")

@@ -95,6 +95,18 @@ def simulate(
     output : number type of the stored frames; None: that of the simulation.
     frames : indices of the frames to keep; None: all.
     device : ``"gpu"`` runs the same scheme through JAX.
+
+    Returns
+    -------
+    The frames, and why the rollout failed where it did.
+
+    Examples
+    --------
+    >>> field = vp.example_field()
+    >>> velocity = np.tile([0.5, -0.25], (60, 1))
+    >>> rollout = simulate(vp.Model.of({"laplacian": 1.0}), field.values[0], field.times, field.grid, velocity)
+    >>> bool(abs(rollout.values[-1] - field.values[-1]).max() < 0.015)
+    True
     """
     return simulate_batch(
         [model], u0, times, grid, velocity, settings, accuracy=accuracy, output=output, frames=frames, device=device

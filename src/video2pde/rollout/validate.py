@@ -143,6 +143,17 @@ def validate(
     background : shape (t,) or a number, below centroids and fronts. None: 0, the raw field.
     diffusion : β of the baseline drift + diffusion. None: that baseline is left out.
     start : shape (y, x), where the full rollouts and persistence begin. None: the window's first frame as recorded.
+    workers, device : how many threads, and where; they change no result.
+
+    Returns
+    -------
+    The scores of all models and baselines.
+
+    Examples
+    --------
+    >>> laws = {"slow": vp.Model.of({"laplacian": 0.1}), "right": vp.Model.of({"laplacian": 1.0})}
+    >>> validate(vp.example_field(), laws, np.tile([0.5, -0.25], (60, 1))).best.library
+    'right'
     """
     chosen = settings or RolloutSettings()
     base = None if background is None else np.asarray(background, float)

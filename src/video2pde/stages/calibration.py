@@ -26,7 +26,30 @@ def calibrate_contenders(
     *,
     events: Events | None = None,
 ) -> dict[str, Calibration]:
-    """Calibrate every contender; one whose rollouts cannot be completed is left out, with a warning."""
+    """Calibrate every contender; one whose rollouts cannot be completed is left out, with a warning.
+
+    Parameters
+    ----------
+    contenders : those of ``found``, or some of them.
+    train, drift : the training window, and the drift of its frames.
+    found : what :func:`discover_structure` returned.
+    refined : coefficients of the inverse PINN by library, as further starts; may be empty.
+    settings : those of drift, calibration, rollouts and the run.
+    events : who is told how it goes on.
+
+    Returns
+    -------
+    The calibrated laws with their intervals, by library.
+
+    Examples
+    --------
+    >>> run = vp.example_run()
+    >>> part = run.windows.train
+    >>> fitted = (run.field.frames(part), run.drift.frames(part), run.discovery, {})
+    >>> done = calibrate_contenders(run.discovery.contenders[:1], *fitted, run.settings)
+    >>> round(done["A"].estimates["laplacian"].value, 2)
+    1.0
+    """
     told = events or QuietEvents()
     done = {}
     for index, contender in enumerate(contenders):

@@ -54,7 +54,29 @@ def evaluate(
     diffusion: float | None,
     settings: Settings,
 ) -> Evaluation:
-    """Predict the test window, once, with the frozen choice and its alternatives; measure its drift first."""
+    """Predict the test window, once, with the frozen choice and its alternatives; measure its drift first.
+
+    Parameters
+    ----------
+    field : the whole recording.
+    windows : its windows.
+    selection : the choice.
+    models : the laws that were compared, by name.
+    diffusion : coefficient of the baseline drift + diffusion. None: without it.
+    settings : those of drift, weak form, rollouts and the run.
+
+    Returns
+    -------
+    Scores on the test window, the drift of the whole recording, and the predicted frames.
+
+    Examples
+    --------
+    >>> run = vp.example_run()
+    >>> models = {"A": run.chosen.model}
+    >>> done = evaluate(run.field, run.windows, run.selection, models, run.discovery.diffusion, run.settings)
+    >>> bool(done.scores.rows[0].measured.skill > 0.9)
+    True
+    """
     drift = measure_drift(field, settings)
     wanted = [name for name in (selection.chosen, *selection.alternatives) if name is not None and name in models]
     front = selection.front_best

@@ -61,7 +61,22 @@ def recalibrate_front(
 def final_models(
     calibrations: Mapping[str, Calibration], fronts: Mapping[str, tuple[FrontFit, ...]]
 ) -> dict[str, Model]:
-    """Gather the calibrated models and the front-aware ones that kept the Laplacian positive."""
+    """Gather the calibrated models and the front-aware ones that kept the Laplacian positive.
+
+    Parameters
+    ----------
+    calibrations : by library.
+    fronts : front-aware fits by library; may be empty.
+
+    Returns
+    -------
+    Models by name, a front-aware one as "C front-aware".
+
+    Examples
+    --------
+    >>> list(final_models(vp.example_run().calibration, {}))
+    ['A']
+    """
     models = {name: calibration.model for name, calibration in calibrations.items()}
     for name, fits in fronts.items():
         admissible = [fit for fit in fits if fit.positive and fit.converged]

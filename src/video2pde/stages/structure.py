@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery import weak_system
+from video2pde.discovery import Weak, weak_system
 from video2pde.discovery.flow_choice import choose_flow, FlowChoice
 from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
 from video2pde.discovery.moments import law_velocity
@@ -73,11 +73,39 @@ class Discovery:
 
 
 def discover_structure(
-    known: Field, drift: Drift, windows: Windows, settings: Settings, progress: Progress | None = None
+    known: Field,
+    drift: Drift,
+    windows: Windows,
+    settings: Settings,
+    progress: Progress | None = None,
+    weak: Weak | None = None,
 ) -> Discovery:
-    """Fit every library to the training window in weak form, and find out which terms it can tell apart."""
+    """Fit every library to the training window in weak form, and find out which terms it can tell apart.
+
+    Parameters
+    ----------
+    known : the recording up to the end of the validation window.
+    drift : of ``known``.
+    windows : the recording's; only the training window is used.
+    settings : those of split, drift, weak form, regression, identifiability, terms, libraries, rollouts and the run.
+    progress : called with the number of frames done and the number in all.
+    weak : the weak system of the training window, if it has been assembled already.
+
+    Returns
+    -------
+    Weak system, diagnoses, and the contenders.
+
+    Examples
+    --------
+    >>> field, settings = vp.example_field(), vp.load_settings("quick")
+    >>> windows = vp.choose_windows(field, settings)
+    >>> found = discover_structure(field, vp.estimate_drift(field), windows, settings)
+    >>> found.contenders[0].library
+    'A'
+    """
     train = known.frames(windows.train)
-    weak = weak_system(train, drift.frames(windows.train), settings, windows.frames, progress)
+    if weak is None:
+        weak = weak_system(train, drift.frames(windows.train), settings, windows.frames, progress)
     choice, beside, given = None, None, drift.given
     if settings.drift.flow not in ("none", "uniform") and drift.moving and given is None:
         choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)

@@ -42,7 +42,28 @@ def window_velocities(field: Field, drift: Drift, models: Mapping[str, Model], s
 def validate_models(
     known: Field, window: slice, drift: Drift, models: Mapping[str, Model], diffusion: float | None, settings: Settings
 ) -> Validation:
-    """Roll models out over a window, beside the baselines."""
+    """Roll models out over a window, beside the baselines.
+
+    Parameters
+    ----------
+    known : the recording up to the window's end.
+    window : the frames to predict; the state at its first one is estimated from those up to it.
+    drift : of ``known``; what each law itself does to the centroid is taken off it.
+    models : the laws, by name.
+    diffusion : coefficient of the baseline drift + diffusion. None: without it.
+    settings : those of drift, weak form, rollouts and the run.
+
+    Returns
+    -------
+    The scores.
+
+    Examples
+    --------
+    >>> run = vp.example_run()
+    >>> laws = {"A": run.chosen.model}
+    >>> validate_models(run.field, run.windows.validation, run.drift, laws, None, run.settings).best.library
+    'A'
+    """
     field, part = known.frames(window), drift.frames(window)
     return validate(
         field,
