@@ -35,10 +35,12 @@ class Pipeline:
         until: str | None = None,
         latex: bool = False,
         figures: bool = True,
+        overwrite: bool = False,
     ) -> Any:
         events.stage("read", "film to field")
         events.warn("mind this")
         assert figures
+        assert not overwrite
         self.calls.append((film, out, settings, until, latex))
         if self.error is not None:
             raise self.error

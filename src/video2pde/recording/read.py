@@ -25,6 +25,7 @@ from video2pde.recording.checks import (
 )
 from video2pde.recording.clipping import find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
+from video2pde.recording.fade import require_light
 from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout, plan_layout
 from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
@@ -313,6 +314,10 @@ def _build(reading: _Reading) -> RecordingResult:
     recorded = np.asarray(reading.recorded[reading.first :], dtype=np.float64)
     plan = plan_times(recorded, 0.0 if settings.fps else header.tick)
     reading.notes.append(plan.note)
+    reading.warnings += [plan.warning] if plan.warning else []
+    if settings.observable == "dark" and reading.log is None:
+        first = reading.first if settings.start == "auto" else settings.start + settings.every * reading.first
+        require_light(values, header.black, first, settings.every, str(reading.recording.path))
     line = reading.to_observable(values, whole[: reading.first])
     if values.min() == values.max():
         raise InputError(

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.field import is_uniform
+from video2pde.machine import require_memory
+from video2pde.units import require_range
 
 CHUNK_BYTES = 16 << 20
+PAUSE = 20
+"""Intervals, in units of the usual one, from which a gap between two frames is a pause."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class TimePlan:
     times: NDArray[np.float64]
     recorded: NDArray[np.float64]
     note: str = ""
+    warning: str = ""
 
 
 def plan_times(recorded: NDArray[np.float64], tick: float) -> TimePlan:
@@ -40,6 +45,7 @@ def plan_times(recorded: NDArray[np.float64], tick: float) -> TimePlan:
             f"the time of frame {at} of those selected ({recorded[at]:g} s) is not later than the one before it "
             f"({recorded[at - 1]:g} s); give the frame rate (recording.fps) to override the recorded times"
         )
+    require_range(float(np.median(steps)), "the time between frames", "s")
     index = np.arange(len(recorded), dtype=np.float64)
     slope, offset = np.polyfit(index, recorded, 1)
     line = offset + slope * index
@@ -50,7 +56,14 @@ def plan_times(recorded: NDArray[np.float64], tick: float) -> TimePlan:
         note = f"constant frame rate of {1 / slope:.6g}/s, its times rounded by the container to {tick:.3g} s"
         return TimePlan(line, recorded, note=note)
     note = f"uneven times: intervals from {steps.min():.4g} to {steps.max():.4g} s, kept as they are"
-    return TimePlan(recorded, recorded, note=note)
+    longest, usual = int(np.argmax(steps)), float(np.median(steps))
+    pause = ""
+    if steps[longest] > PAUSE * usual:
+        pause = (
+            f"a pause of {steps[longest]:.4g} s after frame {longest} of those selected, {steps[longest] / usual:.0f} "
+            "times the usual interval: what happened in it was not seen; cut the film there (--start, --stop)"
+        )
+    return TimePlan(recorded, recorded, note, pause)
 
 
 class FrameStore:
@@ -79,6 +92,13 @@ class FrameStore:
         return place
 
     def _new_block(self) -> NDArray[np.float32]:
+        held = 4.0 * (len(self._blocks) + 1) * self._per_block * math.prod(self.shape)
+        # what is held is no longer available: as much again is needed for the field that is made of it
+        require_memory(
+            held,
+            f"the field of more than {self._count} frames on a grid of {self.shape[0]}×{self.shape[1]} would",
+            "use a smaller grid (--grid) or fewer frames (--every, --stop)",
+        )
         # Mapped, not allocated: the system gets the memory back at once when the block is let go.
         shape = (self._per_block, *self.shape)
         return np.frombuffer(mmap.mmap(-1, 4 * math.prod(shape)), dtype=np.float32).reshape(shape)
