@@ -11,6 +11,7 @@ eight- to thirteenfold, so it is subtracted unless the settings ask for the pape
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import pairwise
 from typing import Literal
 
@@ -21,6 +22,7 @@ from scipy import ndimage, signal
 from video2pde.errors import StageError
 from video2pde.field import Field, is_uniform
 from video2pde.flow import Flow
+from video2pde.html import curves
 from video2pde.settings import DriftSettings
 
 Array = NDArray[np.float64]
@@ -111,6 +113,13 @@ class Drift:
         """Take the picture not to move as a whole: the centroid is kept for reading, the velocity is zero."""
         nothing = np.zeros_like(self.velocity)
         return replace(self, velocity=nothing, velocity_error=nothing, moving=False, why=why)
+
+    def _repr_html_(self) -> str:
+        """Show the drift in a notebook: its description and v(t)."""
+        series = [("v_x", self.velocity[:, 0]), ("v_y", self.velocity[:, 1])]
+        low, high = self.velocity.min(), self.velocity.max()
+        caption = f"from {low:.3g} to {high:.3g} {self.unit}/s over {self.times[-1] - self.times[0]:.3g} s"
+        return f"<p>{escape(repr(self))}</p>{curves(self.times, series, caption)}"
 
     def __repr__(self) -> str:
         (v_x, v_y), (e_x, e_y) = self.mean, self.mean_error

@@ -23,6 +23,7 @@ from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
 from video2pde.frap.recovery import Recovery
+from video2pde.html import table
 from video2pde.recording import RecordingResult
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.validate import Score, Validation
@@ -31,6 +32,7 @@ from video2pde.runs.folder import STANDING
 from video2pde.selection import Selection
 from video2pde.settings import load_settings, Settings
 from video2pde.stages import choose_windows, Discovery, Evaluation
+from video2pde.terms.words import coefficient_units, describe
 
 STAGE = "stage"
 """Marks a field as a stage's artefact; its value says in words what the stage does."""
@@ -148,7 +150,27 @@ class Run:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.summary())}</pre>"
+        """Show the run in a notebook: the law, its coefficients with intervals, verdict, errors and warnings."""
+        if self.selection is None:
+            return f"<p>{escape(self.summary())}</p>"
+        parts = [self._law_html(), f"<p><strong>{self.selection.verdict}</strong>: {escape(self.selection.reason)}</p>"]
+        if self.test is not None:
+            scores = [*(() if self.test_score is None else (self.test_score,)), *self.test.scores.baselines]
+            rows = [(score.name, f"{score.full.rrmse:.3%}", f"{score.skill:.3f}") for score in scores]
+            parts.append(table(("held-out frames", "error", "skill"), rows))
+        if self.warnings:
+            parts.append(f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in self.warnings)}</ul>")
+        return "".join(parts)
+
+    def _law_html(self) -> str:
+        if self.chosen is None:
+            return ""
+        words = self.chosen.model.equation
+        rows = [
+            (describe(term).text, str(self.chosen.estimates[term.name]), coefficient_units(term, self.unit))
+            for term in self.chosen.terms
+        ]
+        return table(("term", "coefficient and 95 % interval", "unit"), rows, words.text)
 
 
 STAGES: Mapping[str, str] = {entry.name: entry.metadata[STAGE] for entry in fields(Run) if STAGE in entry.metadata}

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from video2pde.calibration import Calibration
 from video2pde.estimate import Estimate
+from video2pde.html import table
 from video2pde.rollout.validate import Score, Validation
 from video2pde.settings import SelectionSettings
 from video2pde.terms.symbol import damping, DIRECTIONS, smoothing_order
@@ -86,6 +88,24 @@ class Selection:
     tolerance: float
     digest: str
     tied: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Selection({self.verdict}: {self.reason})"
+
+    def _repr_html_(self) -> str:
+        """Show the choice in a notebook: verdict, reason and the table of criteria."""
+        names = [criterion.name for criterion in self.candidates[0].criteria] if self.candidates else []
+        rows = [
+            (
+                f"{c.library}, chosen" if c.library == self.chosen else c.library,
+                ", ".join(c.terms),
+                *(f"{'✓' if k.passed else '✗'} {k.value:.3g}" for k in c.criteria),
+                f"{c.skill:.3f}",
+            )
+            for c in sorted(self.candidates, key=lambda c: c.rrmse)
+        ]
+        shown = table(("library", "terms", *names, "skill"), rows) if rows else ""
+        return f"<p><strong>{escape(self.verdict)}</strong>: {escape(self.reason)}</p>{shown}"
 
 
 def block_error(series: Array) -> float:

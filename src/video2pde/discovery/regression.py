@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
 from video2pde.discovery.weak import WeakSystem
+from video2pde.html import table
 from video2pde.settings import RegressionSettings
 from video2pde.terms.catalogue import DRIFT
 
@@ -192,14 +192,11 @@ class SparseFit:
 
     def _repr_html_(self) -> str:
         """Show the fit in a notebook as a table."""
-        rows = "".join(
-            f"<tr><td>{escape(n)}</td><td>{self.coefficients[n]:.5g}</td><td>{self.errors[n]:.2g}</td>"
-            f"<td>{self.shares[n]:.1%}</td></tr>"
-            for n in self.names
-        )
-        head = "<tr><th>term</th><th>coefficient</th><th>standard error</th><th>share of the signal</th></tr>"
-        caption = f"library {escape(self.library)}, explains {self.explained:.2%}"
-        return f"<table><caption>{caption}</caption>{head}{rows}</table>"
+        rows = [
+            (n, f"{self.coefficients[n]:.5g}", f"{self.errors[n]:.2g}", f"{self.shares[n]:.1%}") for n in self.names
+        ]
+        heads = ("term", "coefficient", "standard error", "share of the signal")
+        return table(heads, rows, f"library {self.library}, explains {self.explained:.2%}")
 
 
 def fit_library(

@@ -238,7 +238,7 @@ def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
         f"{boot.converged} replicates of {listed(names)}, their histograms and 95 % ellipses.",
         centre, covariance,
         caption="Shaded: the 95 % interval reported, which includes a systematic floor. Ellipses hold 95 % of the "
-        "replicates; the estimate is the fit less its bootstrap bias where that is significant.",
+        "replicates; the estimate is the fit less its bootstrap bias.",
         colour=library_colour(calibration.library) or "blue",
     )  # fmt: skip
     return pairs, Tiles(_convergence(boot, names, units, calibration)), *_histograms(boot, names, units, calibration)
