@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from video2pde.calibration import make_problem
-from video2pde.calibration.bootstrap import bootstrap_fit, draw_blocks
-from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration import make_problem, Problem
+from video2pde.calibration.bootstrap import bootstrap_fit
+from video2pde.calibration.finer import discretisation_bias
+from video2pde.calibration.fit import Fit, fit_rollout
+from video2pde.calibration.resampling import draw_blocks
 from video2pde.calibration.simplex import fit_nelder_mead
-from video2pde.calibration.systematic import discretisation_bias
 from video2pde.discovery import discover, weak_system
 from video2pde.discovery.moments import law_velocity
 from video2pde.drift import estimate_drift

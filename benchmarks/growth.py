@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from video2pde.calibration import make_problem
+from video2pde.calibration import make_problem, Problem
 from video2pde.calibration.bootstrap import bootstrap_fit
-from video2pde.calibration.fit import fit_rollout, Problem
+from video2pde.calibration.fit import fit_rollout
 from video2pde.discovery import discover, Weak, weak_system
 from video2pde.discovery.moments import law_velocity
 from video2pde.discovery.regression import fit_library

@@ -10,13 +10,10 @@ from video2pde.rollout.validate import Score
 from video2pde.selection import LEAST_SKILL
 from video2pde.stages import Discovery
 
-WORTH_SAYING = 0.005
-"""Relative change of a coefficient by what an encoder's lag had added that is worth a line."""
-
 
 def judge_fit(chosen: Calibration, held_out: Score | None) -> tuple[str, ...]:
     """Say where the chosen law leaves more than noise unexplained, or predicts little of the held-out frames."""
-    notes = _lag_notes(chosen)
+    notes = []
     name = chosen.library
     if chosen.misfit > MISFIT:
         notes.append(
@@ -55,18 +52,6 @@ def flow_notes(found: Discovery, chosen: str | None) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _lag_notes(chosen: Calibration) -> list[str]:
-    """Say by how much coefficients were moved for the lag of the film's encoder."""
-    moved = []
-    for term, lag in zip(chosen.terms, chosen.lag_bias, strict=False):
-        value = chosen.estimates[term.name].value
-        if value != 0 and abs(lag) > WORTH_SAYING * abs(value):
-            moved.append(f"{term.name} by {-lag / value:+.1%}")
-    if not moved:
-        return []
-    return [f"compression makes the film late; put right as far as it shows, which moved {', '.join(moved)}"]
-
-
 def collect_caveats(
     found: Discovery, calibrations: Mapping[str, Calibration], refined: Mapping[str, Refinement]
 ) -> tuple[str, ...]:
@@ -75,7 +60,7 @@ def collect_caveats(
     for name, calibration in calibrations.items():
         if not calibration.fit.converged:
             notes.append(f"calibration of {name} did not converge: {calibration.fit.reason}")
-        elif not calibration.same_place:
+        elif not calibration.starts_agree:
             notes.append(f"the starts of {name} did not all end at the same coefficients")
     notes += [f"inverse PINN of {name}: {r.reason}" for name, r in refined.items() if not r.converged]
     return tuple(notes)

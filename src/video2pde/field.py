@@ -11,7 +11,6 @@ import os
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,20 +28,12 @@ CORE_DEPTH = 3
 """Pixels by which a mask is eroded to its core, ..."""
 CORE_SHARE = 0.3
 """... unless less than this share of it would be left."""
-CHANGE = 0.02
-"""Least range of u over the film that makes a cell one that changes."""
-STEPS = 120
-"""Steps into which a film is divided to see what an encoder holds back."""
-LATE = 0.1
-"""Share of changes held back from which an encoder is taken to be late; without one, slow films reach nearly this."""
 FEW_FRAMES, LEAST_FRAMES = 10, 4
 """Frames below which windows share a frame; frames that a named law needs at least."""
 CHANGE_BLOCKS = 12
 """Blocks along each side over which a picture's change is averaged, so that pixel noise does not count."""
 UNIFORM_WITHIN = 1e-3
 """Largest relative spread of the frame intervals that still counts as even."""
-LEVEL = 0.004
-"""A level of 8 bits: what u must rise from cell to cell for a slope."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +188,28 @@ class Provenance:
 
 
 @dataclass(frozen=True, eq=False)
+class Encoding:
+    """What storing a recording did to it, measured when it was read (see ``recording.encoding``).
+
+    Parameters
+    ----------
+    level : one step of a pixel's whole numbers, in units of u: 1/255, or 1/219 for limited range.
+    held_back : share of changes that an encoder left out until later.
+    b_frames : bool, shape (t,), optional. True for frames that an encoder made from those before and after them.
+    late_b_frames : whether those are seen to lie behind, or ahead, of the others.
+    """
+
+    level: float
+    held_back: float = 0.0
+    b_frames: NDArray[np.bool_] | None = None
+    late_b_frames: bool = False
+
+    def frames(self, window: slice) -> Encoding:
+        """Take a run of frames."""
+        return replace(self, b_frames=None if self.b_frames is None else self.b_frames[window])
+
+
+@dataclass(frozen=True, eq=False)
 class Field:
     """Hold a scalar field sampled in space and time.
 
@@ -207,7 +220,7 @@ class Field:
     grid : positions of the samples.
     mask : bool, shape (y, x), optional. True where the law is to hold; None: everywhere.
     recorded_times : the container's frame times as they stand there (rounded, perhaps), seconds.
-    between : bool, shape (t,), optional. True for frames that an encoder made from those before and after them.
+    encoding : what storing the recording did to it; None: nothing that is known.
     """
 
     values: NDArray[np.float32]
@@ -216,7 +229,7 @@ class Field:
     mask: NDArray[np.bool_] | None = None
     recorded_times: NDArray[np.float64] | None = None
     provenance: Provenance = field(default_factory=Provenance)
-    between: NDArray[np.bool_] | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         # views, so that the caller's own arrays stay writeable
@@ -226,8 +239,9 @@ class Field:
             raise InputError(f"a field needs values of shape (t, {self.grid.ny}, {self.grid.nx}), not {values.shape}")
         if times.shape != values.shape[:1]:
             raise InputError(f"{len(times)} times for {len(values)} frames")
-        if self.between is not None and self.between.shape != times.shape:
-            raise InputError(f"{len(self.between)} marks of frames between for {len(values)} frames")
+        marks = None if self.encoding is None else self.encoding.b_frames
+        if marks is not None and marks.shape != times.shape:
+            raise InputError(f"{len(marks)} marks of B frames for {len(values)} frames")
         if len(times) > 1:
             steps = np.diff(times)
             if steps.min() <= 0:
@@ -284,9 +298,9 @@ class Field:
     def frames(self, window: slice) -> Field:
         """Take a run of frames; times keep their origin, so that windows stay comparable."""
         recorded = None if self.recorded_times is None else self.recorded_times[window]
-        between = None if self.between is None else self.between[window]
+        encoding = None if self.encoding is None else self.encoding.frames(window)
         return replace(
-            self, values=self.values[window], times=self.times[window], recorded_times=recorded, between=between
+            self, values=self.values[window], times=self.times[window], recorded_times=recorded, encoding=encoding
         )
 
     def __repr__(self) -> str:
@@ -321,14 +335,15 @@ class Field:
             "format": FORMAT_VERSION,
             "grid": asdict(self.grid),
             "provenance": asdict(self.provenance),
+            "encoding": None if self.encoding is None else asdict(replace(self.encoding, b_frames=None)),
         }
         arrays: dict[str, Any] = {"values": self.values, "times": self.times}
         if self.mask is not None:
             arrays["mask"] = self.mask
         if self.recorded_times is not None:
             arrays["recorded_times"] = self.recorded_times
-        if self.between is not None:
-            arrays["between"] = self.between
+        if self.encoding is not None and self.encoding.b_frames is not None:
+            arrays["b_frames"] = self.encoding.b_frames
         target = Path(path)
         with atomic_write(target) as file:
             np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
@@ -346,6 +361,7 @@ class Field:
                     raise InputError(f"{path} was written by a newer video2pde (field format {meta['format']})")
                 origin = meta["provenance"]
                 origin["notes"] = tuple(origin["notes"])
+                known = meta.get("encoding")
                 return cls(
                     stored["values"],
                     stored["times"],
@@ -353,7 +369,7 @@ class Field:
                     stored.get("mask"),
                     stored.get("recorded_times"),
                     Provenance(**origin),
-                    stored.get("between"),
+                    None if known is None else Encoding(**{**known, "b_frames": stored.get("b_frames")}),
                 )
         except InputError:
             raise
@@ -440,25 +456,6 @@ class Field:
         with atomic_path(target) as temporary:
             array.to_netcdf(temporary, engine="h5netcdf")
         return target
-
-
-def held_back(values: NDArray[np.float32]) -> float:
-    """Give the share of repeats among the cells that change: values (t, y, x) equal to those of the frame before.
-
-    An encoder leaves a change out until it is worth its bits. Camera noise drowns that; on a film without noise the
-    picture lags behind, the more so the slower it changes. Only cells on a slope are counted: in them, pixels of 8 bits
-    round to different levels, so that without an encoder every change shows, while a flat background repeats by itself.
-    Frames a given share of the film apart are compared, whatever its frame rate: more frames a second hold no more.
-    """
-    values = values[:: max(1, round(len(values) / STEPS))]
-    some = values[:: max(1, len(values) // 20)]
-    changing = np.ptp(some, axis=0) > CHANGE
-    repeats = counted = 0
-    for before, after in pairwise(values):
-        sloped = changing & (np.hypot(*np.gradient(after)) > LEVEL)
-        repeats += int(np.count_nonzero(sloped & (after == before)))
-        counted += int(np.count_nonzero(sloped))
-    return repeats / max(counted, 1)
 
 
 def is_uniform(times: NDArray[np.float64]) -> bool:

@@ -273,7 +273,7 @@ def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
         },
         "equation": {"text": calibration.model.equation.text, "latex": calibration.model.equation.latex},
         "flow": None if flow is None else summarise_flow(flow, grid),
-        "starts_agree": calibration.same_place,
+        "starts_agree": calibration.starts_agree,
         "replicates": None
         if calibration.bootstrap is None
         else {"converged": calibration.bootstrap.converged, "requested": calibration.bootstrap.requested},

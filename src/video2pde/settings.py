@@ -97,11 +97,6 @@ class RecordingSettings(Section):
         description="region that obeys the law: a picture file, a threshold such as 'u>0.3@0' on frame 0, droplet "
         "(found and eroded), or regions of Fiji (.roi, .zip)",
     )
-    edges: Literal["no_flux", "measured"] = Field(
-        "no_flux",
-        description="no_flux: nothing passes the picture's edges; measured: the picture's own rim drives the rollouts, "
-        "for what enters or leaves; with a mask, its rim always does",
-    )
     allow_truncated: bool = Field(False, description="go on with the readable frames of a damaged file")
 
     @property
@@ -279,7 +274,7 @@ class CalibrationSettings(Section):
     max_points: Count | None = Field(None, description="space-time points in the objective at most; none: all")
     positive: tuple[str, ...] = Field((), description="terms whose coefficient is fitted in log-space")
     undo_coding: bool = Field(
-        True, description="put right what an encoder holds back: frames between others, and its lag"
+        True, description="correct frames that an encoder made from others (B frames), where they are late"
     )
     replicates: Annotated[int, Field(ge=0)] = Field(50, description="bootstrap replicates B")
     bootstrap: Literal["residual", "restart"] = Field("residual", description="form of the block bootstrap")

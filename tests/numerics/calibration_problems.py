@@ -7,8 +7,7 @@ from functools import lru_cache
 import numpy as np
 from known_fields import known_field, LAWS
 
-from video2pde.calibration import make_problem
-from video2pde.calibration.fit import Problem
+from video2pde.calibration import make_problem, Problem
 from video2pde.discovery import discover, weak_system
 from video2pde.discovery.moments import law_velocity
 from video2pde.drift import estimate_drift

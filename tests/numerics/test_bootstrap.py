@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_fields import known_field
 
-from video2pde.calibration import _estimates, Biases, calibrate, Errors, SCHEME_FLOOR
-from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, draw_blocks, linear_world, politis_white, refit
-from video2pde.calibration.fit import Fit, fit_rollout, Problem
-from video2pde.calibration.systematic import discretisation_bias
+from video2pde.calibration import budget, calibrate
+from video2pde.calibration.blocks import DRIFT
+from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, linear_world, refit
+from video2pde.calibration.finer import discretisation_bias
+from video2pde.calibration.fit import Fit, fit_rollout
+from video2pde.calibration.problem import Problem
+from video2pde.calibration.resampling import draw_blocks, politis_white
 from video2pde.recording.synth import noisy
 
 OPTIONS = SETTINGS.calibration
@@ -107,7 +110,7 @@ def test_concatenated_blocks_are_wrong(posed: Posed, booted: Bootstrap) -> None:
     order = draw_blocks(len(problem.window.times), booted.block_length, np.random.default_rng(42))
     window = problem.window
     jumping = replace(
-        problem, window=replace(window, values=window.values[order]), velocity=problem.velocity[order], drift="fixed"
+        problem.without(DRIFT), window=replace(window, values=window.values[order]), velocity=problem.velocity[order]
     )
     wrong = fit_rollout(jumping, guess, OPTIONS.model_copy(update={"max_iterations": 40}))
     assert np.abs(wrong.coefficients / truth - 1).max() > 0.1
@@ -122,9 +125,8 @@ def test_intervals_hold_and_are_no_wider_than_needed() -> None:
         problem, guess = pose(noisy(field, 0.01, seed), "C")
         fit = fit_rollout(problem, guess, OPTIONS)
         boot = bootstrap_fit(problem, fit, OPTIONS)
-        bias = discretisation_bias(problem, fit)
-        biases = Biases(bias, np.zeros_like(bias), np.zeros_like(bias))
-        found = _estimates(problem, fit, boot, biases, SCHEME_FLOOR, 0.0).values()
+        grid = budget.grid(discretisation_bias(problem, fit), fit.coefficients)
+        found = budget.add_up(fit.coefficients, [budget.statistics(boot), grid])
         truth = truth_of("C", problem)
         values.append([e.value for e in found] / truth)
         halves.append([(e.high - e.low) / 2 for e in found] / truth)
@@ -142,19 +144,6 @@ def test_noise_widens_intervals_in_proportion() -> None:
         boot = bootstrap_fit(problem, fit_rollout(problem, guess, OPTIONS), OPTIONS)
         widths.append(boot.draws.std(axis=0))
     assert widths[1] / widths[0] == pytest.approx([4.0, 4.0], rel=0.5)
-
-
-def test_the_floor_is_added_and_stated(posed: Posed) -> None:
-    problem, guess, _ = posed
-    settings = SETTINGS.model_copy(update={"calibration": OPTIONS.model_copy(update={"replicates": 10})})
-    tight, wide = (calibrate("C", problem, {"weak": guess}, settings, errors=Errors(floor)) for floor in (0.0, 0.02))
-    assert wide.floor == 0.02
-    for name, estimate in wide.estimates.items():
-        narrow = tight.estimates[name]
-        assert estimate.value == narrow.value
-        inner, outer = narrow.high - narrow.value, estimate.high - estimate.value
-        assert outer == pytest.approx(np.hypot(inner, 0.02 * abs(estimate.value)))
-    assert wide.grid_bias == pytest.approx(discretisation_bias(problem, wide.fit))
 
 
 def test_without_replicates_there_is_no_interval(posed: Posed) -> None:
@@ -202,11 +191,12 @@ def test_jacobian_and_slope_leave_the_same_frames_out(posed: Posed) -> None:
     """The replicates' step solves JᵀJ x = −Jᵀr: a residual that is a column must be answered by that column's step."""
     problem, _, fit = posed
     world = linear_world(problem, fit)
+    assert not isinstance(world, str)
     step = 1e-4 * np.abs(fit.coefficients)
-    residuals = world.columns[: len(step)] * step[:, None, None, None].astype(np.float32)
+    residuals = world.pictures[: len(step)] * step[:, None, None, None].astype(np.float32)
     times = len(problem.window.times)
     # a change of the law shows in no frame that makes the start
-    residuals[:, problem.start_window] = 0.0
+    residuals[:, problem.split.start] = 0.0
     order = np.arange(len(step) * times).reshape(len(step), times)
     whole = residuals.reshape(-1, *residuals.shape[2:])
     for index, draw in enumerate(refit(world, whole, np.ones(times), order)):

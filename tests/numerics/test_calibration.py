@@ -11,10 +11,14 @@ from known_fields import known_field, rescaled
 from numpy.typing import NDArray
 
 from video2pde.calibration import calibrate
-from video2pde.calibration.fit import displacement, evaluate, Fit, fit_rollout, normal_matrix, Problem, smooth_frame
-from video2pde.calibration.linearise import deconvolve_cells, prepare_window
+from video2pde.calibration.blocks import Block, DRIFT, Drift, LAW, Unknowns, Values
+from video2pde.calibration.finer import average_cells, discretisation_bias, refine_frame
+from video2pde.calibration.fit import evaluate, Fit, fit_rollout
+from video2pde.calibration.linear import Linear
+from video2pde.calibration.problem import Problem
 from video2pde.calibration.simplex import fit_nelder_mead
-from video2pde.calibration.systematic import average_cells, discretisation_bias, refine_frame
+from video2pde.calibration.start import smooth_frame
+from video2pde.calibration.window import deconvolve_cells, FrameSplit, prepare_window
 from video2pde.errors import StageError
 from video2pde.field import Field, Grid
 from video2pde.recording.synth import exact_field, find_preset, noisy
@@ -30,63 +34,117 @@ def corrected(problem: Problem, fit: Fit) -> NDArray[np.float64]:
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[Problem, NDArray[np.float64], NDArray[np.float64]]:
+def small() -> tuple[Problem, dict[str, NDArray[np.float64]]]:
     """A short window on few pixels, a point beside the truth, and a drift that is not zero."""
     problem, guess = pose(known_field("C", 100, 60), "C")
-    drift = np.linspace(-0.05, 0.08, 2 * len(problem.basis)).reshape(-1, 2)
-    return problem, 1.05 * np.array(guess), drift
+    drift = np.linspace(-0.05, 0.08, problem.unknowns.blocks[1].size)
+    return problem, {LAW: 1.05 * np.array(guess), DRIFT: drift}
 
 
-def columns_by_differences(
-    problem: Problem, point: NDArray[np.float64], drift: NDArray[np.float64], start: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Take the derivative of the rollout by every parameter, one central difference after another."""
+def frames_of(problem: Problem, values: Values, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Roll a point out without any help from the calibration."""
+    window, drift = problem.window, problem.unknowns.blocks[1]
+    assert isinstance(drift, Drift)
+    assert drift.basis is not None
+    velocity = problem.velocity + drift.basis.T @ values[DRIFT].reshape(2, -1).T
+    model = Model(problem.terms, tuple(values[LAW]))
+    return np.asarray(simulate(model, start, window.times, window.grid, velocity, problem.rollout).values, float)
 
-    def frames(c: NDArray[np.float64], d: NDArray[np.float64]) -> NDArray[np.float64]:
-        velocity = problem.velocity + problem.basis.T @ d
-        window = problem.window
-        rollout = simulate(
-            Model(problem.terms, tuple(c)), start, window.times, window.grid, velocity, problem.rollout
-        ).values
-        return np.asarray(rollout, float)
 
+def columns_by_differences(problem: Problem, values: Values, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take the derivative of the rollout by every unknown, one central difference after another."""
     columns = []
-    for index, value in enumerate(point):
-        step = 1e-4 * abs(value) * np.eye(len(point))[index]
-        columns.append((frames(point + step, drift) - frames(point - step, drift)) / (2 * step[index]))
-    for axis in range(2):
-        for index in range(len(drift)):
-            step = np.zeros_like(drift)
-            step[index, axis] = 1e-4
-            columns.append((frames(point, drift + step) - frames(point, drift - step)) / 2e-4)
+    for block in problem.unknowns.blocks:
+        for index in range(block.size):
+            step = np.zeros(block.size)
+            step[index] = 1e-4 * block.scale[index]
+            ends = [
+                frames_of(problem, {**values, block.name: values[block.name] + way * step}, start) for way in (1, -1)
+            ]
+            columns.append((ends[0] - ends[1]) / (2 * step[index]))
     return np.stack([column.ravel() for column in columns])
 
 
-def test_normal_equations_are_those_of_the_rollouts(small: tuple[Problem, NDArray, NDArray]) -> None:
-    problem, point, drift = small
+Small = tuple[Problem, dict[str, NDArray[np.float64]]]
+
+
+def test_normal_equations_are_those_of_the_rollouts(small: Small) -> None:
+    problem, values = small
     start = np.array(problem.window.values[0], float)
-    hessian, slope = normal_matrix(problem, evaluate(problem, point, drift, start))
-    columns = columns_by_differences(problem, point, drift, start)
-    velocity = problem.velocity + problem.basis.T @ drift
-    rollout = simulate(
-        Model(problem.terms, tuple(point)), start, problem.window.times, problem.window.grid, velocity, problem.rollout
-    )
-    residual = np.asarray(rollout.values - problem.window.values, float).ravel()
+    linear = evaluate(problem, problem.look(values, start)).linear
+    assert linear is not None
+    columns = columns_by_differences(problem, values, start)
+    residual = (frames_of(problem, values, start) - problem.window.values).ravel()
     size = np.sqrt(np.diag(columns @ columns.T))
     # the drift's columns −∇u·∫B dt are exact where nothing leaves the picture, up to the differences of u
-    assert hessian / np.outer(size, size) == pytest.approx(columns @ columns.T / np.outer(size, size), abs=0.04)
-    assert slope / size == pytest.approx(columns @ residual / size, abs=0.02 * float(np.linalg.norm(residual)))
+    assert linear.hessian / np.outer(size, size) == pytest.approx(columns @ columns.T / np.outer(size, size), abs=0.04)
+    assert linear.slope / size == pytest.approx(columns @ residual / size, abs=0.02 * float(np.linalg.norm(residual)))
+    assert linear.cost == pytest.approx(residual @ residual, rel=1e-6)
     k = len(problem.terms)
-    assert hessian[:k, :k] == pytest.approx(columns[:k] @ columns[:k].T, rel=1e-3)
+    assert linear.hessian[:k, :k] == pytest.approx(columns[:k] @ columns[:k].T, rel=1e-3)
 
 
-def test_a_drift_parameter_moves_the_picture_by_its_integral(small: tuple[Problem, NDArray, NDArray]) -> None:
-    problem, point, drift = small
-    moved = displacement(problem, evaluate(problem, point, drift, np.array(problem.window.values[0], float)))
+def test_a_drift_unknown_moves_the_picture_by_its_integral(small: Small) -> None:
+    problem, values = small
+    drift = problem.unknowns.blocks[1]
+    assert isinstance(drift, Drift)
+    assert drift.basis is not None
+    moved = drift.weigh(problem.scene(values, problem.window.values[0]), problem.window.times)
     seconds = np.diff(problem.window.times)
-    by_hand = np.cumsum((problem.basis[:, 1:] + problem.basis[:, :-1]) / 2 * seconds, axis=1)
+    by_hand = np.cumsum((drift.basis[:, 1:] + drift.basis[:, :-1]) / 2 * seconds, axis=1)
+    knots = len(drift.basis)
     assert moved[:, 0] == pytest.approx(0.0)
-    assert moved[:, 1:, 0] == pytest.approx(by_hand)
+    assert moved[:knots, 1:, 0] == pytest.approx(by_hand)
+    assert moved[knots:, 1:, 1] == pytest.approx(by_hand)
+    # an unknown of one axis does not move the other
+    assert not moved[:knots, :, 1].any()
+    assert not moved[knots:, :, 0].any()
+
+
+def test_equations_of_two_windows_add_up(small: Small) -> None:
+    problem, values = small
+    start = np.array(problem.window.values[0], float)
+    look = problem.look(values, start)
+    first = np.arange(len(problem.window.times)) < 15
+    parts = [look.linearise(chosen) for chosen in (first, ~first, first | ~first)]
+    assert all(isinstance(part, Linear) for part in parts)
+    both = parts[0] + parts[1]
+    assert both.hessian == pytest.approx(parts[2].hessian, rel=1e-9)
+    assert both.solve() == pytest.approx(parts[2].solve(), rel=1e-6)
+
+
+def test_eliminated_unknowns_leave_the_same_solution() -> None:
+    """Schur's complement: what is eliminated need not be solved for."""
+    rng = np.random.default_rng(1)
+    jacobian = rng.standard_normal((60, 10))
+    # the last seven columns have rows of their own, so that their JᵀJ is diagonal
+    jacobian[:, 3:] = 0.0
+    jacobian[np.arange(56), 3 + np.arange(56) % 7] = rng.standard_normal(56)
+    residual = rng.standard_normal(60)
+    hessian, slope = jacobian.T @ jacobian, jacobian.T @ residual
+    whole = -np.linalg.solve(hessian, slope)
+    power = np.diag(hessian)[3:]
+    ours = Linear(np.zeros((3, 1, 1)), np.ones(1, bool), hessian[:3, :3], slope[:3])
+    taken = hessian[:3, 3:] @ (slope[3:] / power)
+    assert ours.eliminate(hessian[:3, 3:], 1 / power, taken).solve() == pytest.approx(whole[:3])
+    assert ours.solve() != pytest.approx(whole[:3], rel=1e-3)
+
+
+def test_a_prior_holds_what_the_frames_do_not_know() -> None:
+    """Two equal columns: only their sum is known; a prior on the second gives the first everything."""
+    hessian = np.ones((2, 2))
+    linear = Linear(np.zeros((2, 1, 1)), np.ones(1, bool), hessian, np.array([-3.0, -3.0]))
+    blocks = (Block("free", np.ones(1)), Block("known", np.ones(1), prior=np.array([1e-3])))
+    weight = Unknowns(blocks).prior_weight
+    assert weight == pytest.approx([0.0, 1e6])
+    assert linear.with_prior(weight, np.zeros(2), 0.01).solve() == pytest.approx([3.0, 0.0], abs=1e-3)
+
+
+def test_no_frame_serves_residual_and_jacobian() -> None:
+    for split in (FrameSplit.in_order(72, 7), FrameSplit.in_turns(72, 7, 3)):
+        assert not (split.start & split.base).any()
+        assert not (split.counted & split.base).any()
+        assert split.start[0]
 
 
 def test_point_values_from_cell_averages_to_fourth_order() -> None:
@@ -145,7 +203,7 @@ def test_all_starts_end_at_the_same_place_and_the_drift_is_refined() -> None:
     done = calibrate("C", problem, {"weak": guess, "other": [0.7 * guess[0], 1.4 * guess[1]]}, settings)
     assert [attempt.source for attempt in done.attempts] == ["weak", "other", "poor"]
     assert all(attempt.converged for attempt in done.attempts)
-    assert done.same_place
+    assert done.starts_agree
     truth = np.stack(find_preset("C").drift.velocity(problem.window.times), 1)
     error = np.linalg.norm(done.fit.velocity - truth) / np.linalg.norm(truth)
     assert error < 0.01
@@ -183,15 +241,13 @@ def test_noise_does_not_pass_for_diffusion() -> None:
         problem, guess = pose(noisy(field, 0.02, seed), "C")
         fit = fit_rollout(problem, guess, OPTIONS)
         good.append(fit.coefficients / clean - 1)
-        point, drift, start = fit.coefficients, fit.drift, fit.start
+        look = problem.look(fit.values, fit.start, modes=fit.modes)
         for _ in range(3):
             # the broken variant: least squares with noise in residual and Jacobian alike
-            state = evaluate(problem, point, drift, start, fit.modes)
-            hessian, slope = normal_matrix(problem, state)
-            step = -np.linalg.solve(hessian, slope)
-            k, q = len(problem.terms), len(fit.modes)
-            point, drift = point + step[:k], drift + step[k + q :].reshape(2, -1).T
-            start = start + np.tensordot(step[k : k + q], fit.modes, axes=1)
+            linear = evaluate(problem, look).linear
+            assert linear is not None
+            look = replace(look, vector=look.vector + linear.solve())
+        point = look.vector[look.unknowns.parts[LAW]]
         shared.append(point / clean - 1)
     assert abs(np.mean(good, axis=0)[1]) < 0.025
     assert np.mean(shared, axis=0)[1] > 0.04
@@ -232,7 +288,7 @@ def test_a_positive_coefficient_stays_positive_on_the_way() -> None:
     settings = SETTINGS.model_copy(update={"calibration": OPTIONS.model_copy(update={"positive": ("laplacian",)})})
     problem, guess = pose(known_field("C", 64, 120), "C", settings)
     free, _ = known_problem("C")
-    assert problem.log_terms == (1,)
+    assert problem.unknowns.positive.tolist() == [1]
     fit = fit_rollout(problem, [guess[0], 20 * guess[1]], settings.calibration)
     assert fit.converged
     assert (fit.path[:, 1] > 0).all()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from calibration_problems import known_problem, SETTINGS, truth_of
 
-from video2pde.calibration.fit import Fit, fit_rollout, Problem
+from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.front import _Target, fit_front, FrontFit
+from video2pde.calibration.problem import Problem
 from video2pde.rollout.metrics import front_radii
 
 Posed = tuple[Problem, list[float], Fit]

@@ -12,18 +12,13 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from video2pde.calibration import calibrate
+from video2pde.calibration.blocks import LAW, Unknowns
 from video2pde.calibration.bootstrap import bootstrap_fit
-from video2pde.calibration.fit import Fit, fit_rollout, Problem
-from video2pde.calibration.growth import (
-    counted_frames,
-    GROWS,
-    largest_gain,
-    refit_growing,
-    refit_with_start,
-    share_start,
-    solve_step,
-)
-from video2pde.calibration.systematic import discretisation_bias
+from video2pde.calibration.finer import discretisation_bias
+from video2pde.calibration.fit import Fit, fit_rollout
+from video2pde.calibration.growth import GROWS, largest_gain, PART, refit_growing, refit_with_start, share_start
+from video2pde.calibration.problem import Problem
+from video2pde.calibration.window import FrameSplit
 from video2pde.recording.synth import noisy
 
 OPTIONS = SETTINGS.calibration
@@ -64,17 +59,16 @@ def test_a_smooth_error_of_the_initial_frame_is_eliminated(growing: tuple[Proble
     rng = np.random.default_rng(5)
     wrong = gaussian_filter(rng.standard_normal(fit.start.shape), 6.0)
     wrong *= 0.5 * LEVEL / np.abs(wrong).max()
-    shared = share_start(problem, fit.coefficients, fit.drift, fit.start + wrong)
+    shared = share_start(problem, replace(fit, start=fit.start + wrong, base=fit.start + wrong))
     assert shared is not None
-    terms = len(problem.terms)
-    step = solve_step(shared.hessian, shared.slope)
-    taken = shared.taken_out(shared.error)
-    whole = shared.hessian + np.einsum("cyx,dyx->cd", shared.products * shared.inverse, shared.products)
-    plain = solve_step(whole, shared.slope + taken)
+    terms, start = len(problem.terms), shared.start
+    step = shared.linear.solve()
+    kept = shared.linear.hessian + np.einsum("cyx,dyx->cd", start.products * start.inverse, start.products)
+    plain = replace(shared.linear, hessian=kept, slope=shared.linear.slope + start.taken_out(start.error)).solve()
     relative = np.abs(np.stack([step, plain])[:, :terms] / truth_of("Fisher", problem)).max(axis=1)
     assert relative[0] < 0.5 * relative[1]
     # and what was wrong is found where the plume says something about it
-    found, _ = shared.start_errors(step)
+    found, _ = start.changes(step)
     seen = known_field("Fisher", 80, 120).values[0] > 10 * LEVEL
     assert np.corrcoef(found[seen], -wrong[seen])[0, 1] > 0.8
 
@@ -95,10 +89,10 @@ def test_an_edge_that_was_rounded_away_comes_back() -> None:
 
 def test_residual_and_jacobian_share_no_frame(growing: tuple[Problem, Fit]) -> None:
     problem, _ = growing
-    counted = counted_frames(problem)
-    assert counted[problem.start_window].all()
-    assert not counted[problem.base_window].any()
-    assert 0.6 < counted.mean() < 0.75
+    split = FrameSplit.in_turns(len(problem.window.times), problem.start_frames, PART)
+    assert split.counted[problem.split.start].all()
+    assert not split.counted[problem.split.base].any()
+    assert 0.6 < split.counted.mean() < 0.75
 
 
 def test_noise_is_no_diffusion_and_intervals_know_it() -> None:
@@ -140,15 +134,17 @@ def test_what_drifts_out_of_the_picture_is_not_counted_again(growing: tuple[Prob
     problem, fit = growing
     across = problem.window.grid.width / 3 / np.ptp(problem.window.times)
     drifting = replace(problem, velocity=problem.velocity + np.array([across, 0.0]))
-    shared = share_start(drifting, fit.coefficients, np.zeros_like(fit.drift), fit.start)
+    shared = share_start(drifting, replace(fit, values={LAW: fit.coefficients}))
     assert shared is not None
-    scale = np.sqrt(np.diag(shared.hessian))
-    assert np.linalg.eigvalsh(shared.hessian / np.outer(scale, scale)).min() > 0
+    hessian = shared.linear.hessian
+    scale = np.sqrt(np.diag(hessian))
+    assert np.linalg.eigvalsh(hessian / np.outer(scale, scale)).min() > 0
 
 
 def test_a_coefficient_that_must_stay_positive_does(growing: tuple[Problem, Fit]) -> None:
     problem, fit = growing
-    positive = replace(problem, log_terms=(2,))
+    law, *others = problem.unknowns.blocks
+    positive = replace(problem, unknowns=Unknowns((replace(law, positive=(2,)), *others)))
     noise = np.random.default_rng(2).normal(0, 0.2, problem.window.values.shape).astype(np.float32)
     noisy_window = replace(problem.window, values=problem.window.values + noise)
     found = refit_with_start(replace(positive, window=noisy_window), fit)

@@ -73,7 +73,7 @@ def test_intervals_cover_and_are_not_needlessly_wide(
         done = calibrated(noisy(coverage_field(law, *size), level, first + seed), LAWS[law], settings_with())
         assert done.bootstrap is not None
         assert done.bootstrap.converged == 50
-        assert done.same_place
+        assert done.starts_agree
         for name, estimate in done.estimates.items():
             values[name][seed] = estimate.value / truth[name] - 1
             halves[name][seed] = (estimate.high - estimate.low) / 2 / abs(truth[name])
@@ -94,7 +94,7 @@ def test_exact_fields_of_full_size(name: str) -> None:
     field = exact_field(case, Grid(200, 200, 200.0, 200.0), np.linspace(0, case.duration, 405))
     done = calibrated(field, LAWS[name], settings_with(**{"calibration.replicates": 10}))
     assert [attempt.source for attempt in done.attempts] == ["weak", "poor"]
-    assert done.same_place
+    assert done.starts_agree
     for term, value in case.law.coefficients.items():
         assert done.estimates[term].value == pytest.approx(value, rel=0.005)
     truth = np.stack(case.drift.velocity(field.times[: len(done.fit.velocity)]), 1)
@@ -108,6 +108,6 @@ def test_films_with_noise_and_compression(name: str, tmp_path: Path) -> None:
     film = render_film(case, tmp_path, Camera(size=(1080, 1080), frames=405, noise=0.02, crf=23))
     field = read_field(film, load_settings(overrides={"recording.border": 8}))
     done = calibrated(field, LAWS[name], settings_with(**{"calibration.replicates": 10}))
-    assert done.same_place
+    assert done.starts_agree
     for term, value in case.law.coefficients.items():
         assert done.estimates[term].value == pytest.approx(value, rel=0.02)

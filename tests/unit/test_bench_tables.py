@@ -17,7 +17,9 @@ PEER = {"method": "x", "time (s)": 12.345678, "structure": "right"}
 
 
 def result(**changes: Any) -> dict[str, Any]:
-    return {"module": "m", "title": "M", "notes": "", "failure": None, "rows": [MEASURED], "seconds": 1.2, **changes}
+    return {
+        "module": "m", "title": "M", "notes": "", "failure": None, "rows": [MEASURED], "seconds": 1.2, **changes
+    }  # fmt: skip
 
 
 def test_a_limit_is_an_upper_bound() -> None:

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from video2pde.calibration.linearise import Window
-from video2pde.calibration.systematic import noise_variance
+from video2pde.calibration.window import noise_variance, Window
 from video2pde.caveats import judge_fit
-from video2pde.estimate import Estimate
 from video2pde.field import Grid
-from video2pde.terms import CATALOGUE
 
 
 def window(noise: float, frames: int = 60) -> Window:
@@ -35,8 +32,8 @@ def test_too_few_frames_show_no_noise() -> None:
 
 
 def test_a_law_that_leaves_more_than_noise_or_predicts_nothing_is_called_so() -> None:
-    good: Any = SimpleNamespace(library="C", misfit=1.4, terms=(), lag_bias=np.zeros(0))
-    poor: Any = SimpleNamespace(library="C", misfit=100.0, terms=(), lag_bias=np.zeros(0))
+    good: Any = SimpleNamespace(library="C", misfit=1.4)
+    poor: Any = SimpleNamespace(library="C", misfit=100.0)
     skilled: Any = SimpleNamespace(skill=0.9)
     useless: Any = SimpleNamespace(skill=0.03)
     assert judge_fit(good, skilled) == ()
@@ -46,13 +43,3 @@ def test_a_law_that_leaves_more_than_noise_or_predicts_nothing_is_called_so() ->
     assert "approximation" in text
     (text,) = judge_fit(good, useless)
     assert "removes 3% of the squared error" in text
-
-
-def test_what_an_encoder_had_added_is_said_where_it_matters() -> None:
-    terms = (CATALOGUE["grad_squared"], CATALOGUE["laplacian"])
-    estimates = {"grad_squared": Estimate(10.0, 9.0, 11.0), "laplacian": Estimate(0.5, 0.4, 0.6)}
-    late: Any = SimpleNamespace(
-        library="C", misfit=1.0, terms=terms, estimates=estimates, lag_bias=np.array([-0.01, -0.01])
-    )
-    (text,) = judge_fit(late, None)
-    assert text.endswith("which moved laplacian by +2.0%")

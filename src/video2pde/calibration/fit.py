@@ -1,33 +1,30 @@
-"""Fit coefficients, and the drift along with them, to the rollout of a whole window.
+"""Fit a law, and what else is unknown of a recording, to the rollout of a whole window.
 
-Minimised is the mean squared error of the rollout over all space-time points, by Levenberg–Marquardt on the
-sums of ``linearise`` (``simplex`` holds Nelder–Mead). The drift is refined as v(t) + Σ p_k B_k(t): its
-Jacobian is −∇û · ∫B_k dt, so a spline costs no further rollout. The initial frame is not taken as noise-free:
-it is corrected by the mean error of the first frames under the current model.
+Minimised is the mean squared error of the rollout over all space-time points, by Levenberg–Marquardt on the normal
+equations of ``linear`` (``simplex`` holds Nelder–Mead). The initial frame is not taken as noise-free: it is corrected
+by the mean error of the first frames under the current model, and along modes that look like a change of the law.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
-from scipy.ndimage import gaussian_filter
 
-from video2pde.calibration.linearise import Linearisation, linearise, predict_chunks, Window
-from video2pde.calibration.start import line_at, smooth_frame
-from video2pde.rollout.model import Model
-from video2pde.settings import CalibrationSettings, RolloutSettings
-from video2pde.terms import Term
-from video2pde.terms.stencil import apply_term
+from video2pde.calibration.blocks import LAW, START, StartModes, Values
+from video2pde.calibration.linear import Linear, Look
+from video2pde.calibration.problem import Problem
+from video2pde.calibration.start import bring_back, initial_frame, smooth_frame, start_modes
+from video2pde.calibration.window import Window
+from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
-DriftMode = Literal["fixed", "scale", "spline"]
+Progress = Callable[[int, Sequence[float], float], None]
 
-MAX_DAMPING = 1e8
+FIRST_DAMPING, SURE_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-6, 1e-9, 1e8
+"""Levenberg–Marquardt's damping: at the start, once the initial frame was corrected, and its limits."""
 ROUGHLY = 0.02
 """Relative change of the coefficients below which a model is good enough to correct the initial frame."""
 SLACK = 0.1
@@ -38,164 +35,45 @@ STALLED, GAIN = 20, 1e-3
 """Steps without a relative gain of this size after which a fit is given up."""
 BASE_PASSES = 2
 """How often the frames that start the Jacobian are brought back to the initial time."""
-LEAST_SCALE = 1e-6
-"""Smallest scale of a coefficient, in units of the size at which its term alone would explain all change."""
-MODE_SMOOTHING = 2.0
-"""Pixels: σ of the filter under the modes of the initial frame, which need not be exact but free of noise."""
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Name what is fitted: terms, the window, the drift that is given and how it may change.
-
-    ``velocity`` (t, 2) is the drift for coefficients ``reference``; ``velocity_slopes`` (K, t, 2) says how it
-    follows the coefficients (minus the terms' moments), zero where the drift is refined by a spline.
-    """
-
-    terms: tuple[Term, ...]
-    window: Window
-    velocity: Array
-    velocity_slopes: Array
-    reference: Array
-    drift: DriftMode
-    drift_knots: int
-    rollout: RolloutSettings
-    start_frames: int
-    scales: tuple[float, ...]
-    log_terms: tuple[int, ...] = ()
-    workers: int = 1
-
-    @property
-    def start_window(self) -> slice:
-        """The frames that estimate the rollout's initial frame."""
-        return slice(0, max(1, min(self.start_frames, len(self.window.times) // 2)))
-
-    @property
-    def base_window(self) -> slice:
-        """The frames that estimate the Jacobian's initial frame, and count for nothing else."""
-        return slice(self.start_window.stop, 2 * self.start_window.stop)
-
-    @property
-    def basis(self) -> Array:
-        """B_k(t), (k, t): the ways in which each axis' velocity may change."""
-        return drift_basis(self.window.times, self.drift, self.drift_knots)
-
-    @property
-    def size(self) -> int:
-        return len(self.terms) + (2 * len(self.basis) if self.drift != "scale" else 2)
-
-
-def drift_basis(times: Array, drift: DriftMode, knots: int) -> Array:
-    """Give the spline basis of the drift's correction (cubic B-splines); one function for ``scale``."""
-    if drift == "fixed":
-        return np.zeros((0, len(times)))
-    if drift == "scale":
-        return np.ones((1, len(times)))
-    degree = min(3, knots - 1)
-    inner = np.linspace(times[0], times[-1], knots - degree + 1)
-    padded = np.concatenate([[inner[0]] * degree, inner, [inner[-1]] * degree])
-    return np.asarray(BSpline.design_matrix(times, padded, degree).toarray().T)
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A point of the fit: coefficients, drift parameters (k, 2), initial frames of rollout and Jacobian, the errors."""
+    """A point of the fit, and its normal equations; ``failed`` says why there are none."""
 
-    coefficients: Array
-    drift: Array
-    start: Array
-    base: Array | None
-    modes: Array
-    linear: Linearisation
+    look: Look
+    linear: Linear | None
+    failed: str = ""
 
     @property
     def cost(self) -> float:
-        return self.linear.cost
+        return float("inf") if self.linear is None else self.linear.cost
+
+    @property
+    def final(self) -> bool:
+        """Whether the Jacobian starts from a frame of its own."""
+        return self.look.base is not None
 
 
-def velocity_at(problem: Problem, coefficients: Array, drift: Array) -> Array:
-    """Give v(t), (t, 2), for coefficients and drift parameters."""
-    given = problem.velocity + np.tensordot(coefficients - problem.reference, problem.velocity_slopes, axes=(0, 0))
-    if problem.drift == "scale":
-        return np.asarray(given * (1 + drift[0]))
-    return np.asarray(given + problem.basis.T @ drift) if len(drift) else np.asarray(given)
-
-
-def slopes_at(problem: Problem, drift: Array) -> Array:
-    """Give ∂v/∂c_j, (K, t, 2), for drift parameters."""
-    return problem.velocity_slopes * (1 + drift[0] if problem.drift == "scale" else 1.0)
-
-
-def evaluate(
-    problem: Problem,
-    coefficients: Array,
-    drift: Array,
-    start: Array,
-    modes: Array | None = None,
-    base: Array | None = None,
-) -> State:
-    """Roll out at a point of the fit; with ``modes`` (q, y, x) the initial frame may change along them.
-
-    ``base`` (y, x): the initial frame of the Jacobian, where it is not ``start``.
-    """
-    model = Model(problem.terms, tuple(coefficients))
-    linear = linearise(
-        problem.window, model, start, velocity_at(problem, coefficients, drift), slopes_at(problem, drift),
-        problem.rollout, problem.scales, modes, problem.workers, base,
-    )  # fmt: skip
-    if base is not None:
-        # these frames made the Jacobian's start: their noise is in both, and would pass for a change of the law
-        linear.grams[problem.base_window, :-1] = 0.0
-        linear.grams[problem.base_window, :, :-1] = 0.0
-    return State(coefficients, drift, start, base, np.zeros((0, *start.shape)) if modes is None else modes, linear)
-
-
-def normal_matrix(problem: Problem, state: State) -> tuple[Array, Array]:
-    """Assemble JᵀJ and Jᵀr over (coefficients, start modes, drift) from the sums per frame."""
-    weights = displacement(problem, state)
-    count, extra = len(problem.terms) + len(state.modes), weights.shape[0]
-    grams = state.linear.grams
-    size = count + 2 * extra
-    hessian, slope = np.zeros((size, size)), np.zeros(size)
-    hessian[:count, :count] = grams[:, :count, :count].sum(axis=0)
-    slope[:count] = grams[:, :count, -1].sum(axis=0)
-    for axis in range(2):
-        rows = slice(count + axis * extra, count + (axis + 1) * extra)
-        cross = np.einsum("kt,tj->kj", weights[:, :, axis], grams[:, count + axis, :count])
-        hessian[rows, :count], hessian[:count, rows] = cross, cross.T
-        slope[rows] = weights[:, :, axis] @ grams[:, count + axis, -1]
-        for other in range(2):
-            columns = slice(count + other * extra, count + (other + 1) * extra)
-            hessian[rows, columns] = np.einsum(
-                "kt,lt,t->kl", weights[:, :, axis], weights[:, :, other], grams[:, count + axis, count + other]
-            )
-    return hessian, slope
-
-
-def displacement(problem: Problem, state: State) -> Array:
-    """Give ∂X/∂p, (k, t, 2): how far each drift parameter has moved the picture by each time."""
-    basis = problem.basis
-    if problem.drift == "scale":
-        rate = velocity_at(problem, state.coefficients, np.zeros_like(state.drift))[None]
-    else:
-        rate = np.repeat(basis[:, :, None], 2, axis=2)
-    steps = np.diff(problem.window.times)
-    moved = np.zeros((len(basis), len(problem.window.times), 2))
-    moved[:, 1:] = np.cumsum(0.5 * (rate[:, 1:] + rate[:, :-1]) * steps[None, :, None], axis=1)
-    return moved
+def evaluate(problem: Problem, look: Look) -> State:
+    """Roll out at a point of the fit. Frames that made the Jacobian's start count for nothing else."""
+    counted = problem.split.counted if look.base is not None else np.ones(len(problem.window.times), bool)
+    linear = look.linearise(counted)
+    if isinstance(linear, str):
+        return State(look, None, linear)
+    return State(look, linear.with_prior(look.unknowns.prior_weight, look.vector, problem.variance))
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Hold a calibrated law: coefficients, the refined drift (t, 2), the initial frame, and how it was reached.
+    """Hold a calibrated law: all unknowns by block, the drift (t, 2), the initial frame, and how it was reached.
 
     ``start`` (y, x) begins the rollout; ``base``, smoother and from other frames, its Jacobian. ``whole``: the initial
-    frame was fitted along, to all frames (see ``growth``).
+    frame was fitted jointly, to all frames (see ``growth``).
     """
 
     terms: tuple[str, ...]
-    coefficients: Array
-    drift: Array
+    values: Mapping[str, Array]
     velocity: Array
     start: Array
     base: Array
@@ -205,8 +83,12 @@ class Fit:
     reason: str
     iterations: int
     rollouts: int
-    path: Array
+    path: Array = field(default_factory=lambda: np.zeros((0, 0)))
     whole: bool = False
+
+    @property
+    def coefficients(self) -> Array:
+        return self.values[LAW]
 
 
 def fit_rollout(
@@ -214,183 +96,153 @@ def fit_rollout(
     guess: Sequence[float],
     settings: CalibrationSettings,
     start: Array | None = None,
-    progress: Callable[[int, Sequence[float], float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Fit:
     """Minimise the rollout's error from a guess of the coefficients, by Levenberg–Marquardt."""
     first = smooth_frame(initial_frame(problem.window, problem.start_frames)) if start is None else start
-    extra = 1 if problem.drift == "scale" else len(problem.basis)
-    state = evaluate(problem, np.asarray(guess, float), np.zeros((extra, 2)), first)
-    rollouts = len(problem.terms) + 1
-    damping, iterations, reason, lowest = 1e-3, 0, "", state.cost
-    path = [state.coefficients]
-    if state.linear.failed:
-        return finish(problem, state, False, f"at the start, {state.linear.failed}", 0, rollouts, path)
-    hopeless = HOPELESS * standstill_cost(problem.window)
-    mark, marked = state.cost, 0
-    for iterations in range(1, settings.max_iterations + 1):
-        step = damped_step(problem, state, damping)
-        change = relative_size(problem, step)
-        final = len(state.modes) > 0
-        if final and damping <= 1e-3 and change < settings.tolerance**0.5:
-            # the next error would be the square of this step: take it, and need no further rollout
-            state = move(problem, state, step)
-            path.append(state.coefficients)
-            return finish(problem, state, True, "converged", iterations, rollouts, path)
-        trial = move(problem, state, step, roll_out=True)
-        rollouts += 1 + len(problem.terms) + len(state.modes) + final
-        # with a Jacobian free of noise the solution is not quite the least error, so a little more is no reason to stop
-        if trial.cost < (lowest * (1 + SLACK) if final else state.cost):
-            state, damping, lowest = trial, max(damping / 10, 1e-9), min(lowest, trial.cost)
-            path.append(state.coefficients)
-        else:
-            damping *= 10
-            change = np.inf if damping < MAX_DAMPING else change
+    state = evaluate(problem, problem.look({LAW: np.asarray(guess, float)}, first))
+    search = _Search(problem, state, start)
+    if state.failed:
+        return search.finish(False, f"at the start, {state.failed}")
+    while search.iterations < settings.max_iterations:
+        if search.step(settings.tolerance):
+            return search.finish(True, "converged")
         if progress is not None:
-            progress(iterations, state.coefficients.tolist(), state.cost / problem.window.points)
-        if not final and change < ROUGHLY:
-            # the model is good enough to say how the first frames differ from the initial one
-            better, base = correct_start(problem, state) if start is None else (start, smooth_frame(start))
-            modes = start_modes(problem, base)
-            corrected = evaluate(problem, state.coefficients, state.drift, better, modes, base)
-            rollouts += 3 + 2 * len(problem.terms)
-            damping = 1e-6
-            if corrected.linear.failed:
-                reason = f"from the corrected initial frame, {corrected.linear.failed}"
-            else:
-                state, lowest = corrected, corrected.cost
-                mark, marked = state.cost, iterations
-        elif iterations == PATIENCE and state.cost > hopeless:
-            reason = f"after {iterations} steps still {HOPELESS:g} times worse than a picture that stands still"
-        if state.cost < (1 - GAIN) * mark:
-            mark, marked = state.cost, iterations
-        elif iterations - marked >= STALLED:
-            reason = f"the error has not fallen for {STALLED} steps"
-        if reason:
-            break
-        if damping > MAX_DAMPING:
-            reason = "no step lowers the error any further, yet the gradient is not zero"
-            break
-    reason = reason or f"not converged after {iterations} iterations"
-    return finish(problem, state, False, reason, iterations, rollouts, path)
+            at = search.state.look.vector[problem.unknowns.parts[LAW]]
+            progress(search.iterations, at.tolist(), search.state.cost / problem.window.points)
+        if search.stuck:
+            return search.finish(False, search.stuck)
+    return search.finish(False, f"not converged after {search.iterations} iterations")
 
 
-def standstill_cost(window: Window) -> float:
-    """Sum of squared errors of a picture that stays as it first was."""
-    first = window.values[0]
-    return float(sum(np.vdot(window.weight, (frame - first) ** 2) for frame in window.values))
+class _Search:
+    """Levenberg–Marquardt's way: where it stands, how it damps its steps, and why it is stuck, if it is."""
 
+    def __init__(self, problem: Problem, state: State, fixed_start: Array | None) -> None:
+        self.problem, self.state, self.fixed_start = problem, state, fixed_start
+        self.damping, self.lowest, self.iterations, self.stuck = FIRST_DAMPING, state.cost, 0, ""
+        self.rollouts = 1 + len(problem.terms)
+        self.path = [state.look.vector[problem.unknowns.parts[LAW]]]
+        self.mark, self.marked = state.cost, 0
+        self.hopeless = HOPELESS * standstill_cost(problem.window)
 
-def initial_frame(window: Window, frames: int) -> Array:
-    """Estimate the first frame by a straight line in time through the first few frames."""
-    count = min(max(frames, 1), len(window.times))
-    if count < 3:
-        return np.array(window.values[0])
-    return line_at(window.values[:count], window.times[:count], float(window.times[0]))
+    def step(self, tolerance: float) -> bool:
+        """Take or refuse one step; True where the fit has converged."""
+        self.iterations += 1
+        look, linear = self.state.look, self.state.linear
+        assert linear is not None
+        relative = np.ones(len(look.vector))
+        relative[look.unknowns.positive] = look.vector[look.unknowns.positive]
+        there = look.unknowns.move(look.vector, linear.solve(damping=self.damping, relative=relative))
+        change = self.problem.relative_change(look.vector, there)
+        moved = replace(look, vector=there)
+        if self.state.final and self.damping <= FIRST_DAMPING and change < tolerance**0.5:
+            # the next error would be the square of this step: take it, and need no further rollout
+            self._take(replace(self.state, look=moved))
+            return True
+        if not self._try(moved):
+            self.damping *= 10
+            change = np.inf if self.damping < MOST_DAMPING else change
+        if not self.state.final and change < ROUGHLY:
+            self._correct_start()
+        elif self.iterations == PATIENCE and self.state.cost > self.hopeless:
+            self.stuck = f"after {PATIENCE} steps still {HOPELESS:g} times worse than a picture that stands still"
+        self._watch()
+        return False
 
+    def _take(self, state: State) -> None:
+        self.state = state
+        self.path.append(state.look.vector[self.problem.unknowns.parts[LAW]])
 
-def correct_start(problem: Problem, state: State) -> tuple[Array, Array]:
-    """Estimate the initial frame twice: from the first frames for the rollout, from the next ones for the Jacobian.
+    def _try(self, look: Look) -> bool:
+        trial = evaluate(self.problem, look)
+        modes = len(look.vector) - len(self.problem.unknowns.scale)
+        self.rollouts += 1 + len(self.problem.terms) + modes + self.state.final
+        # with a Jacobian free of noise the solution is not quite the least error, so a little more is no reason to stop
+        if trial.cost < (self.lowest * (1 + SLACK) if self.state.final else self.state.cost):
+            self._take(trial)
+            self.damping, self.lowest = max(self.damping / 10, LEAST_DAMPING), min(self.lowest, trial.cost)
+            return True
+        return False
 
-    The two share no frame, so that their noise is independent: noise that residual and Jacobian have in common
-    would pass for diffusion.
-    """
-    velocity = velocity_at(problem, state.coefficients, state.drift)
-    start = bring_back(problem, state.coefficients, velocity, problem.start_window, smooth_frame(state.start))
-    later = problem.base_window
-    base = smooth_frame(np.asarray(problem.window.values[later].mean(axis=0), float))
-    for _ in range(BASE_PASSES):
-        base = smooth_frame(bring_back(problem, state.coefficients, velocity, later, base))
-    return start, base
+    def _correct_start(self) -> None:
+        """Start again from better initial frames: the model is good enough to say how the first frames differ."""
+        problem, look = self.problem, self.state.look
+        values = look.unknowns.values(look.vector)
+        if self.fixed_start is None:
+            start, base = correct_start(problem, values, look.given.start)
+        else:
+            start, base = self.fixed_start, smooth_frame(self.fixed_start)
+        modes = start_modes(problem.terms, base, problem.window.grid)
+        corrected = evaluate(problem, problem.look(values, start, base, modes))
+        self.rollouts += 3 + 2 * len(problem.terms)
+        self.damping = SURE_DAMPING
+        if corrected.failed:
+            self.stuck = f"from the corrected initial frame, {corrected.failed}"
+        else:
+            self.state, self.lowest = corrected, corrected.cost
+            self.mark, self.marked = corrected.cost, self.iterations
 
+    def _watch(self) -> None:
+        """Say so where nothing gets better any more."""
+        if self.state.cost < (1 - GAIN) * self.mark:
+            self.mark, self.marked = self.state.cost, self.iterations
+        elif self.iterations - self.marked >= STALLED:
+            self.stuck = self.stuck or f"the error has not fallen for {STALLED} steps"
+        if self.damping > MOST_DAMPING:
+            self.stuck = self.stuck or "no step lowers the error any further, yet the gradient is not zero"
 
-def bring_back(problem: Problem, coefficients: Array, velocity: Array, frames: slice, guess: Array) -> Array:
-    """Estimate the initial frame from later ones, each less what the model has changed since.
-
-    u₀ = mean_k [u_k − (û_k − û_0)]: the change comes from a smooth ``guess``, so that it carries little noise and
-    the error left in u₀ is about the mean of the frames' noise.
-    """
-    window = problem.window
-    first = replace(window, values=window.values[: frames.stop], times=window.times[: frames.stop])
-    model = Model(problem.terms, tuple(coefficients))
-    total = np.zeros_like(guess)
-    for chunk, values in predict_chunks(first, [model], guess, velocity[None, : frames.stop], problem.rollout):
-        wanted = np.arange(chunk.start, chunk.stop) >= frames.start
-        total += np.sum(first.values[chunk][wanted] - (values[0][wanted] - guess), axis=0)
-    return total / (frames.stop - frames.start) if np.isfinite(total).all() else guess
-
-
-def start_modes(problem: Problem, start: Array) -> Array:
-    """Give the changes of the initial frame that look most like a change of the law: the terms T_j(u₀) themselves.
-
-    An error of u₀ along them passes for an error of the coefficients; fitting their amplitudes along keeps
-    the two apart and more than halves the spread of a diffusion coefficient under noise.
-    """
-    smooth = gaussian_filter(start, MODE_SMOOTHING)
-    grid = problem.window.grid
-    modes = np.stack([apply_term(term, smooth, grid.dx, grid.dy) for term in problem.terms])
-    modes -= np.median(modes, axis=(1, 2), keepdims=True)
-    size = np.abs(modes).max(axis=(1, 2), keepdims=True)
-    return np.asarray(modes / np.where(size > 0, size, 1.0))
-
-
-def damped_step(problem: Problem, state: State, damping: float = 0.0) -> Array:
-    """Solve (JᵀJ + damping·diag) step = −Jᵀr over (coefficients, start modes, drift)."""
-    hessian, slope = normal_matrix(problem, state)
-    for index in problem.log_terms:
-        hessian[index] *= state.coefficients[index]
-        hessian[:, index] *= state.coefficients[index]
-        slope[index] *= state.coefficients[index]
-    scale = column_sizes(hessian)
-    matrix = hessian / np.outer(scale, scale) + (damping + 1e-12) * np.eye(len(slope))
-    step = np.asarray(-np.linalg.solve(matrix, slope / scale) / scale)
-    for index in problem.log_terms:
-        step[index] = state.coefficients[index] * np.expm1(np.clip(step[index], -2.0, 2.0))
-    return step
-
-
-def column_sizes(hessian: Array) -> Array:
-    """Give each column's length, 1 where there is none: no length in the recording's units is small in itself."""
-    diagonal = np.diag(hessian)
-    return np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-
-
-def coefficient_scales(window: Window, terms: Sequence[Term], values: Array) -> tuple[float, ...]:
-    """Give the size of each coefficient: its own, or where it is (nearly) zero a small part of the size at which its
-    term alone would change the picture as much as the window does."""
-    first, last = (gaussian_filter(np.asarray(window.values[k], float), MODE_SMOOTHING) for k in (0, -1))
-    change = float(np.abs(last - first).max()) / float(window.times[-1] - window.times[0])
-    sizes = []
-    for term, value in zip(terms, values, strict=True):
-        rate = float(np.abs(apply_term(term, first, window.grid.dx, window.grid.dy)).max())
-        natural = change / rate if rate > 0 and change > 0 else 1.0
-        sizes.append(float(max(abs(value), LEAST_SCALE * natural)))
-    return tuple(sizes)
-
-
-def relative_size(problem: Problem, step: Array) -> float:
-    """Give the largest change of a coefficient relative to its scale."""
-    return float(np.max(np.abs(step[: len(problem.terms)]) / np.asarray(problem.scales)))
-
-
-def move(problem: Problem, state: State, step: Array, roll_out: bool = False) -> State:
-    """Take a step; with ``roll_out`` evaluate the new point, otherwise keep the sums of the old one."""
-    count, modes = len(problem.terms), len(state.modes)
-    coefficients = state.coefficients + step[:count]
-    change = np.tensordot(step[count : count + modes], state.modes, axes=1)
-    start = state.start + change
-    base = None if state.base is None else state.base + change
-    drift = state.drift + step[count + modes :].reshape(2, -1).T
-    if roll_out:
-        return evaluate(problem, coefficients, drift, start, state.modes if modes else None, base)
-    return State(coefficients, drift, start, base, state.modes, state.linear)
+    def finish(self, converged: bool, reason: str) -> Fit:
+        return finish(self.problem, self.state, converged, reason, self.iterations, self.rollouts, self.path)
 
 
 def finish(
     problem: Problem, state: State, converged: bool, reason: str, iterations: int, rollouts: int, path: list[Array]
 ) -> Fit:
+    """Sum up a search: the initial frames with what the modes have changed, everything else by block."""
+    look = state.look
+    values = look.unknowns.values(look.vector)
+    scene = look.unknowns.scene(look.vector, look.given)
+    base = look.unknowns.scene(look.vector, look.clean).start if state.final else smooth_frame(scene.start)
+    block = look.unknowns.blocks[-1]
+    modes = block.modes if isinstance(block, StartModes) and block.modes is not None else np.zeros((0, *base.shape))
+    kept = {name: part for name, part in values.items() if name != START}
     return Fit(
-        tuple(term.name for term in problem.terms), state.coefficients, state.drift,
-        velocity_at(problem, state.coefficients, state.drift), state.start,
-        smooth_frame(state.start) if state.base is None else state.base, state.modes,
-        state.cost / problem.window.points, converged, reason, iterations, rollouts, np.array(path),
+        tuple(term.name for term in problem.terms), kept, scene.velocity, scene.start, base,
+        modes, state.cost / problem.window.points, converged, reason, iterations, rollouts, np.array(path),
     )  # fmt: skip
+
+
+def compare_halves(problem: Problem, fit: Fit) -> Array:
+    """Return how far the coefficients that the first half of the frames asks for lie from those of the second, (K,).
+
+    Under a law that says everything they differ by noise alone.
+    """
+    look = problem.look(fit.values, fit.start, fit.base, fit.modes)
+    sums, counted = look.sum_up(), problem.split.counted
+    if isinstance(sums, str):
+        return np.zeros_like(fit.coefficients)
+    first = np.cumsum(counted) <= counted.sum() / 2
+    steps = [Linear.of(sums, look.weights, counted & half).solve() for half in (first, ~first)]
+    return np.asarray((steps[0] - steps[1])[problem.unknowns.parts[LAW]])
+
+
+def standstill_cost(window: Window) -> float:
+    """Return the sum of squared errors of a picture that stays as it first was."""
+    first = window.values[0]
+    return float(sum(np.vdot(window.weight, (frame - first) ** 2) for frame in window.values))
+
+
+def correct_start(problem: Problem, values: Values, start: Array) -> tuple[Array, Array]:
+    """Estimate the initial frame twice: from the first frames for the rollout, from the next ones for the Jacobian.
+
+    The two share no frame, so that their noise is independent: noise that residual and Jacobian have in common
+    would pass for diffusion.
+    """
+    window, split = problem.window, problem.split
+    scene = problem.scene(values, smooth_frame(start))
+    better = bring_back(window, scene, split.start, problem.rollout)
+    base = smooth_frame(np.asarray(window.values[split.base].mean(axis=0), float))
+    for _ in range(BASE_PASSES):
+        base = smooth_frame(bring_back(window, replace(scene, start=base), split.base, problem.rollout))
+    return better, base

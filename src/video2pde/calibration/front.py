@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import expit
 
-from video2pde.calibration.fit import Fit, Problem, velocity_at
-from video2pde.calibration.linearise import predict_chunks
-from video2pde.rollout.model import Model
+from video2pde.calibration.blocks import LAW
+from video2pde.calibration.fit import Fit
+from video2pde.calibration.problem import Problem
 from video2pde.settings import FrontSettings, RolloutSettings
 
 Array = NDArray[np.float64]
@@ -93,11 +93,11 @@ class _Target:
     def residuals(self, points: Sequence[Array]) -> list[Array]:
         """Give the residual vector of several sets of coefficients, rolled out side by side."""
         problem = self.problem
-        models = [Model(problem.terms, tuple(point)) for point in points]
-        velocity = np.stack([velocity_at(problem, point, self.fit.drift) for point in points])
+        scenes = [problem.scene({**self.fit.values, LAW: point}, self.fit.start) for point in points]
+        models, velocity = [scene.model for scene in scenes], np.stack([scene.velocity for scene in scenes])
         predicted = np.full((len(points), *self.observed.shape), np.nan)
-        for frames, values in predict_chunks(
-            problem.window, models, self.fit.start, velocity, problem.rollout, problem.workers
+        for frames, values in problem.window.predict(
+            models, self.fit.start, velocity, problem.rollout, problem.workers
         ):
             inside = (self.frames >= frames.start) & (self.frames < frames.stop)
             predicted[:, inside] = values[:, self.frames[inside] - frames.start]
@@ -131,7 +131,7 @@ class _Target:
 
 
 def _minimise(target: _Target, names: list[str], source: str, guess: list[float], positive: bool) -> FrontFit:
-    scales = np.asarray(target.problem.scales)
+    scales = target.problem.law.scale
     log = names.index("laplacian") if positive else -1
     first = np.asarray(guess, float) / scales
     if positive:

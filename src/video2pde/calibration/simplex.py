@@ -3,72 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from video2pde.calibration.fit import evaluate, finish, Fit, Problem, velocity_at
-from video2pde.calibration.linearise import predict_chunks
-from video2pde.rollout.model import Model
+from video2pde.calibration.blocks import DRIFT, Drift, LAW, Scene
+from video2pde.calibration.fit import evaluate, finish, Fit
+from video2pde.calibration.problem import Problem
 from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
+
+CORNER = 0.1
+"""Size of the first simplex, in units of the unknowns' scales."""
 
 
 def fit_nelder_mead(
     problem: Problem, guess: Sequence[float], settings: CalibrationSettings, start: Array | None = None
 ) -> Fit:
-    """Minimise by Nelder–Mead over the coefficients (and the drift scale); the start frame is then fixed."""
-    first = np.array(problem.window.values[0]) if start is None else start
-    scales = np.asarray(problem.scales)
-    count = len(problem.terms)
-    extra = 2 if problem.drift == "scale" else 0
-    fixed = problem if problem.drift != "spline" else replace(problem, drift="fixed")
+    """Minimise by Nelder–Mead over the coefficients (and a scale of the drift); the start frame is then fixed."""
+    first = np.array(problem.window.values[0], float) if start is None else start
+    if any(isinstance(block, Drift) and block.basis is not None for block in problem.unknowns.blocks):
+        problem = problem.without(DRIFT)
+    unknowns = problem.unknowns
+    begin_at = unknowns.vector({LAW: np.asarray(guess, float)})
+    # positive unknowns move by factors, the others in units of their scale
+    units = unknowns.scale.copy()
+    units[unknowns.positive] = 1.0
+    path = [np.asarray(guess, float)]
     calls = 0
-
-    def unpack(z: Array) -> tuple[Array, Array]:
-        coefficients = np.asarray(guess, float) + z[:count] * scales
-        for index in problem.log_terms:
-            coefficients[index] = guess[index] * np.exp(np.clip(z[index], -10, 10))
-        return coefficients, z[count:].reshape(-1, 2)
 
     def objective(z: Array) -> float:
         nonlocal calls
         calls += 1
-        coefficients, drift = unpack(z)
-        return rollout_mse(fixed, coefficients, drift if extra else np.zeros((0, 2)), first)
+        return rollout_mse(problem, unknowns.scene(unknowns.move(begin_at, z * units), problem.given(first)))
 
-    begin = objective(np.zeros(count + extra))
-    if not np.isfinite(begin):
-        state = evaluate(fixed, np.asarray(guess, float), np.zeros((extra // 2, 2)), first)
-        return finish(fixed, state, False, f"at the start, {state.linear.failed}", 0, calls, [np.asarray(guess)])
-    result = minimize(
-        objective, np.zeros(count + extra), method="Nelder-Mead",
-        # relative tolerances: an absolute 1e-4 stops where it starts to matter
-        options={"maxiter": settings.max_iterations, "fatol": settings.tolerance * begin,
-                 "xatol": settings.tolerance**0.5, "initial_simplex": _simplex(count + extra)},
-    )  # fmt: skip
-    coefficients, drift = unpack(result.x)
-    state = evaluate(fixed, coefficients, drift if extra else np.zeros((0, 2)), first)
-    reason = "converged" if result.success else f"not converged after {result.nit} iterations"
-    return finish(fixed, state, bool(result.success), reason, int(result.nit), calls, [np.asarray(guess), coefficients])
+    begin = objective(np.zeros(len(begin_at)))
+    reason, converged, iterations, found = "", False, 0, begin_at
+    if np.isfinite(begin):
+        result = minimize(
+            objective, np.zeros(len(begin_at)), method="Nelder-Mead",
+            # relative tolerances: an absolute 1e-4 stops where it starts to matter
+            options={"maxiter": settings.max_iterations, "fatol": settings.tolerance * begin,
+                     "xatol": settings.tolerance**0.5, "initial_simplex": _simplex(len(begin_at))},
+        )  # fmt: skip
+        converged, iterations = bool(result.success), int(result.nit)
+        reason = "converged" if converged else f"not converged after {iterations} iterations"
+        found = unknowns.move(begin_at, result.x * units)
+        path.append(found[unknowns.parts[LAW]])
+    state = evaluate(problem, problem.look(unknowns.values(found), first))
+    return finish(problem, state, converged, reason or f"at the start, {state.failed}", iterations, calls, path)
 
 
 def _simplex(size: int) -> Array:
     corners = np.zeros((size + 1, size))
-    corners[1:] = 0.1 * np.eye(size)
+    corners[1:] = CORNER * np.eye(size)
     return corners
 
 
-def rollout_mse(problem: Problem, coefficients: Array, drift: Array, start: Array) -> float:
-    """Give the mean squared error of one rollout; infinite where it fails."""
-    model = Model(problem.terms, tuple(coefficients))
-    velocity = velocity_at(problem, coefficients, drift)[None]
+def rollout_mse(problem: Problem, scene: Scene) -> float:
+    """Return the mean squared error of one rollout; infinite where it fails."""
+    window = problem.window
     total = 0.0
-    for frames, values in predict_chunks(problem.window, [model], start, velocity, problem.rollout):
+    for frames, values in window.predict([scene.model], scene.start, scene.velocity[None], problem.rollout):
         if not np.isfinite(values).all():
             return float("inf")
-        total += float(np.sum(problem.window.weight * (values[0] - problem.window.values[frames]) ** 2))
-    return total / problem.window.points
+        total += float(np.sum(window.weight * (values[0] - window.values[frames]) ** 2))
+    return total / window.points

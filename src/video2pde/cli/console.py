@@ -10,28 +10,10 @@ from video2pde.errors import printable
 
 PLAIN = "video2pde-plain"
 SIGNS = {
-    "∇": "grad ",
-    "Δ": "lap ",
-    "·": ".",
-    "−": "-",
-    "–": "-",
-    "—": "-",
-    "×": "x",
-    "µ": "u",
-    "μ": "u",
-    "σ": "sigma",
-    "Σ": "sum",
-    "≤": "<=",
-    "≥": ">=",
-    "≈": "~",
-    "→": "->",
-    "°": " deg",
-    "±": "+-",
-    "…": "...",
-    "√": "sqrt",
-    **{sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-    "⁻": "^-",
-}
+    "∇": "grad ", "Δ": "lap ", "·": ".", "−": "-", "–": "-", "—": "-", "×": "x", "µ": "u", "μ": "u", "σ": "sigma",
+    "Σ": "sum", "≤": "<=", "≥": ">=", "≈": "~", "→": "->", "°": " deg", "±": "+-", "…": "...", "√": "sqrt",
+    **{sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "⁻": "^-",
+}  # fmt: skip
 
 
 def prepare_console() -> None:

@@ -56,12 +56,12 @@ class Header:
 class Frame(NamedTuple):
     """One picture with its time, s; NaN where the recording has none.
 
-    ``between``: an encoder made it from frames before and after it.
+    ``b_frame``: an encoder made it from frames before and after it.
     """
 
     time: float
     picture: Picture
-    between: bool = False
+    b_frame: bool = False
 
 
 class Recording(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.field import Field, held_back, Provenance
+from video2pde.field import Field, Provenance
 from video2pde.progress import Progress
 from video2pde.recording.arrays import is_saved_field
 from video2pde.recording.base import DamagedError, Header, Picture, Recording
@@ -25,11 +25,12 @@ from video2pde.recording.checks import (
 )
 from video2pde.recording.clipping import find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
+from video2pde.recording.encoding import measure_encoding
 from video2pde.recording.fade import require_light
 from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout, plan_layout
 from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
-from video2pde.recording.mask import make_mask, threshold_mask, without_rim
+from video2pde.recording.mask import make_mask, threshold_mask
 from video2pde.recording.observable import (
     choose_white,
     clip_headroom,
@@ -57,7 +58,7 @@ from video2pde.recording.timing import assemble, FrameStore, plan_times
 from video2pde.recording.warn import collect_warnings
 from video2pde.settings import RecordingSettings, Settings
 
-SAVED_FIELD_KEYS = ("start", "stop", "every", "mask", "edges", "allow_truncated")
+SAVED_FIELD_KEYS = ("start", "stop", "every", "mask", "allow_truncated")
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,7 @@ class _Reading:
         self.warnings: list[str] = []
         self.brightest = -np.inf
         self.recorded: list[float] = []
-        self.between: list[bool] = []
+        self.b_frames: list[bool] = []
         self.notes: list[str] = [*self.header.notes, *layout.notes]
 
     def _dark_picture(self) -> Picture | float | None:
@@ -201,11 +202,11 @@ class _Reading:
         count = 0
         last: StreamedFrame | None = None
         try:
-            for index, (recorded, picture, between) in enumerate(self.recording.frames()):
+            for index, (recorded, picture, b_frame) in enumerate(self.recording.frames()):
                 self.reference.offer(index, self.layout.cut(picture))
                 if index >= start and (index - start) % every == 0:
                     last = self._reduce(index, recorded, picture)
-                    self.between.append(between)
+                    self.b_frames.append(b_frame)
                 count = index + 1
                 if progress is not None:
                     progress(count, total)
@@ -339,9 +340,6 @@ def _build(reading: _Reading) -> RecordingResult:
         reading.notes.append(
             "the law is taken to hold where the reference has light; --mask droplet keeps off its edge"
         )
-    if mask is None and settings.edges == "measured":
-        mask = without_rim(layout.grid.shape)
-        reading.notes.append("measured edges: the picture's rim follows the recording, the law holds inside it")
     provenance = Provenance(
         str(reading.recording.path),
         hash_recording(reading.recording, settings),
@@ -349,8 +347,9 @@ def _build(reading: _Reading) -> RecordingResult:
         tuple(note for note in reading.notes if note),
         None if reading.header.limit is None else int(reading.header.limit).bit_length(),
     )
-    between = np.array(reading.between[reading.first :]) if any(reading.between) else None
-    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, between)
+    b_frames = np.array(reading.b_frames[reading.first :]) if any(reading.b_frames) else None
+    encoding = None if header.limit is None else measure_encoding(values, _level(line, header.limit), b_frames)
+    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, encoding)
     checks = Checks(
         sampled=len(samples),
         stages=tuple(stages),
@@ -361,11 +360,16 @@ def _build(reading: _Reading) -> RecordingResult:
         flicker=measure_flicker(values),
         shake=measure_shake(values),
         repeats=reading.repeats.result(),
-        held_back=held_back(values),
+        held_back=0.0 if encoding is None else encoding.held_back,
         contact=measure_contact(values, plan.times),
     )
     warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None))
     return RecordingResult(field, warnings, checks, tuple(samples), layout, header)
+
+
+def _level(line: Normalisation, limit: float) -> float:
+    """Return one step of a pixel's whole numbers in units of u; of absorbance, that of a white pixel."""
+    return abs(line.slope) / (limit * np.log(10)) if line.logarithmic else abs(line.slope)
 
 
 def _mend_empty_end(
@@ -384,6 +388,9 @@ def _mend_empty_end(
 def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
     """Load a field that was saved before; of the settings, frame selection and a threshold mask apply."""
     field = Field.load(path)
+    if field.encoding is None and field.provenance.bits is not None:
+        # written before fields carried it
+        field = replace(field, encoding=measure_encoding(field.values, 1 / (2**field.provenance.bits - 1)))
     defaults = RecordingSettings()
     ignored = [
         name
@@ -397,13 +404,8 @@ def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
             f"{len(field)} frames of {path}"
         )
     if settings.first or settings.stop is not None or settings.every > 1:
-        between = None if field.between is None else field.between[selected]
-        field = replace(
-            field, values=field.values[selected], times=field.times[selected], recorded_times=None, between=between
-        )
+        field = replace(field.frames(selected), recorded_times=None)
     if settings.mask is not None:
         field = replace(field, mask=threshold_mask(settings.mask, field.values))
-    elif field.mask is None and settings.edges == "measured":
-        field = replace(field, mask=without_rim(field.grid.shape))
     warnings = (f"{path} is a saved field: {', '.join(ignored)} do not apply to it",) if ignored else ()
     return RecordingResult(field, warnings)

@@ -271,7 +271,7 @@ def list_calibrated(calibrations: Mapping[str, Calibration], validation: Validat
                     "bias": None if boot is None else float(boot.bias[index]),
                     "std": None if boot is None or boot.converged < 2 else float(boot.draws[:, index].std(ddof=1)),
                     "replicates": "–" if boot is None else f"{boot.converged} of {boot.requested}",
-                    "converged": calibration.fit.converged, "same_place": calibration.same_place,
+                    "converged": calibration.fit.converged, "starts_agree": calibration.starts_agree,
                     **(_errors(scores[name]) if name in scores else {}),
                 }
             )  # fmt: skip
@@ -279,8 +279,8 @@ def list_calibrated(calibrations: Mapping[str, Calibration], validation: Validat
     entries = (
         LIBRARY, TERM, Entry("estimate", "estimate, 95 % interval"), Entry("fit", "fit"),
         Entry("bias", "bootstrap bias", format=".2g"), Entry("std", "bootstrap std", format=".2g"),
-        Entry("replicates", "replicates"), Entry("converged", "converged"), Entry("same_place", "starts agree"), RRMSE,
-        Entry("front_rmse", "front, rms", unit, ".3g"), Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
+        Entry("replicates", "replicates"), Entry("converged", "converged"), Entry("starts_agree", "starts agree"),
+        RRMSE, Entry("front_rmse", "front, rms", unit, ".3g"), Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
     )  # fmt: skip
     return fill("calibration", "Calibrated coefficients; errors on the validation window.", entries, rows)
 

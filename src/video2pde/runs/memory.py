@@ -46,8 +46,8 @@ def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, pict
         "discovery": field * (1 + train * kept * (WEAK_COLUMNS + len(settings.terms))),
         # four rollouts and four sets of one-step predictions at a time, in double precision, and their scores
         "validation": field * (KEPT + 1 + 16 * validation),
-        # point values, the fitted rollout, two sets of residuals, columns
-        "calibration": field * (KEPT + train * (4 + 2 * TERMS)) + replicates,
+        # point values, the fitted rollout, two sets of residuals, pictures of the terms, modes and the drift
+        "calibration": field * (KEPT + train * (6 + 2 * TERMS)) + replicates,
         # frames of several rollouts at the times of the front, with residuals and their Jacobian
         "front": field * KEPT + 8.0 * settings.front.times * cells * (8 + 6 * TERMS),
         # the report's film of the recording beside the prediction of the whole

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from video2pde.calibration import calibrate, Calibration, make_problem, recording_errors
-from video2pde.calibration.fit import Problem
+from video2pde.calibration import calibrate, Calibration, make_problem, Problem
 from video2pde.drift import Drift
 from video2pde.errors import StageError
 from video2pde.field import Field
@@ -84,7 +83,7 @@ def calibrate_contender(
     starts = {"weak": list(contender.weak.values())}
     if refined is not None:
         starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
-    return calibrate(contender.library, problem, starts, settings, progress, recording_errors(train))
+    return calibrate(contender.library, problem, starts, settings, progress)
 
 
 def pose_problem(contender: Contender, train: Field, drift: Drift, found: Discovery, settings: Settings) -> Problem:

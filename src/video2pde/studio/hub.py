@@ -56,7 +56,7 @@ class Hub:
             self.jobs.release()
 
     async def listen(self, run: str | None) -> AsyncIterator[Event]:
-        """Return events as they come: jobs for everybody, the stages of ``run`` for who watches it."""
+        """Give events as they come: jobs for everybody, the stages of ``run`` for who watches it."""
         queue: asyncio.Queue[Event] = asyncio.Queue(QUEUED)
         self._listeners[queue] = run
         try:
@@ -83,7 +83,7 @@ class Hub:
         return json.dumps([asdict(job) for job in self.jobs.all])
 
     def live_page(self, run: str) -> Path:
-        """Return the file that holds the page of a run as far as it has come."""
+        """Give the file that holds the page of a run as far as it has come."""
         return self.folder.own / f"live-{hashlib.sha256(run.encode()).hexdigest()[:16]}.html"
 
     async def _beat(self) -> None:
@@ -128,16 +128,9 @@ class Hub:
 async def work(task: str, request: dict[str, Any], folder: Path) -> AsyncIterator[dict[str, Any]]:
     """Carry a task out in a process of its own and give its answers; leaving the loop ends the process."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "video2pde.studio.worker",
-        task,
-        cwd=folder,
-        limit=256_000_000,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+        sys.executable, "-m", "video2pde.studio.worker", task, cwd=folder, limit=256_000_000,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None
     answered = False

@@ -129,7 +129,7 @@ class Jobs:
         self._children.clear()
 
     def output(self, job: Job) -> Path:
-        """Return the file of what a job's process printed."""
+        """Give the file of what a job's process printed."""
         return self._folder.own / f"{job.id}.txt"
 
     def _start(self, job: Job) -> None:
@@ -137,13 +137,9 @@ class Jobs:
         try:
             with self.output(job).open("wb") as printed:
                 child = subprocess.Popen(
-                    command,
-                    cwd=self._folder.root,
-                    stdin=subprocess.DEVNULL,
-                    stdout=printed,
-                    stderr=printed,
+                    command, cwd=self._folder.root, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
                     start_new_session=True,
-                )
+                )  # fmt: skip
         except OSError as error:
             self._change(job, state="failed", ended=time.time(), message=f"it cannot be started: {error}")
             return

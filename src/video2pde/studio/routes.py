@@ -125,7 +125,7 @@ async def thumbnail(request: Request) -> Response:
 
 @told
 async def look(request: Request) -> Response:
-    """Return u in one frame with the settings of the page."""
+    """Give u in one frame with the settings of the page."""
     hub, values = hub_of(request), await body(request)
     wish = Wish.of(values)
     place = values.get("number", 0)
@@ -217,10 +217,8 @@ async def add_job(request: Request) -> Response:
 async def change_job(request: Request) -> Response:
     hub, name = hub_of(request), request.path_params["job"]
     actions: dict[str, Callable[[str], Any]] = {
-        "stop": hub.jobs.stop,
-        "continue": hub.jobs.go_on,
-        "remove": hub.jobs.remove,
-    }
+        "stop": hub.jobs.stop, "continue": hub.jobs.go_on, "remove": hub.jobs.remove,
+    }  # fmt: skip
     action = actions.get(request.path_params["action"])
     if action is None:
         raise InputError("a run can be stopped, continued or removed from the list")

@@ -138,11 +138,8 @@ class Medium:
 
     def __post_init__(self) -> None:
         for name, low, high in (
-            ("halves", -1, 1),
-            ("slowing", 0, 1),
-            ("anisotropy", -1, 1),
-            ("immobile", 0, 1),
-        ):
+            ("halves", -1, 1), ("slowing", 0, 1), ("anisotropy", -1, 1), ("immobile", 0, 1),
+        ):  # fmt: skip
             value = getattr(self, name)
             if not low <= value < high:
                 raise InputError(f"{name} = {value:g}; give a share from {low} to below {high}")

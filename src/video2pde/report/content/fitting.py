@@ -152,7 +152,7 @@ def tell_calibration(story: Story) -> Section | None:
     sheet = tables.list_calibrated(run.calibration, run.calibrated_validation)
     items: list[Item] = [
         story.table(
-            sheet.only("library", "term", "estimate", "bias", "std", "replicates", "converged", "same_place", "rrmse")
+            sheet.only("library", "term", "estimate", "bias", "std", "replicates", "converged", "starts_agree", "rrmse")
         )
     ]
     items += _by_stage(story, chosen)
@@ -170,13 +170,13 @@ def _calibration_sentence(story: Story, chosen: Calibration) -> str:
         else f"{number(e.value)} for {story.term(n)}"
         for n, e in chosen.estimates.items()
     )  # fmt: skip
-    starts = f"all {len(chosen.attempts)} starts ended there" if chosen.same_place else "not all starts ended there"
+    starts = f"all {len(chosen.attempts)} starts ended there" if chosen.starts_agree else "not all starts ended there"
     boot = chosen.bootstrap
     spread = "no bootstrap was made"
     if boot is not None:
         blocks = count(boot.block_length, "frame")
         spread = f"{boot.converged} of {boot.requested} bootstrap replicates in blocks of {blocks} converged"
-    grown = " This law amplifies its first frame, which was therefore fitted along." if chosen.fit.whole else ""
+    grown = " This law amplifies its first frame, which was therefore fitted jointly." if chosen.fit.whole else ""
     return f"Fitted to the whole training window, {chosen.library} has {values}; {starts}, and {spread}.{grown}"
 
 
@@ -237,8 +237,8 @@ def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
         f"Bootstrap replicates of {calibration.library}", quantities, boot.draws,
         f"{boot.converged} replicates of {listed(names)}, their histograms and 95 % ellipses.",
         centre, covariance,
-        caption="Shaded: the 95 % interval reported, which includes a systematic floor. Ellipses hold 95 % of the "
-        "replicates; the estimate is the fit less its bootstrap bias.",
+        caption="Shaded: the 95 % interval reported, which includes every line of the error budget. Ellipses hold 95 % "
+        "of the replicates.",
         colour=library_colour(calibration.library) or "blue",
     )  # fmt: skip
     return pairs, Tiles(_convergence(boot, names, units, calibration)), *_histograms(boot, names, units, calibration)

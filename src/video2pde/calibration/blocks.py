@@ -1,0 +1,241 @@
+"""The unknowns of a calibration, as named blocks of one vector.
+
+A block says what its values do to a rollout (:meth:`Block.set_up`) and how the rollout answers to them: a unit of
+unknown n adds Σ_c W[n, t, c] · P_c(t, y, x) to frame t. By default the pictures P_c are differences of neighbouring
+rollouts, one for each unknown; a block that knows a shorter way gives pictures of its own and their weights in time
+(a uniform drift only moves the picture: P = −∇û, W = how far it has moved). ``docs/calibration.md`` adds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+
+from video2pde.calibration.window import Window
+from video2pde.rollout.model import Model
+from video2pde.terms import Term
+
+Array = NDArray[np.float64]
+DriftMode = Literal["fixed", "scale", "spline"]
+Values = Mapping[str, Array]
+
+LAW, DRIFT, START = "law", "drift", "initial frame"
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What a rollout is made from: the model, its drift (t, 2), and the initial frame (y, x)."""
+
+    model: Model
+    velocity: Array
+    start: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A named run of unknowns.
+
+    ``scale`` (n,): the size of each, which steps are measured in; ``positive``: those fitted as logarithms; ``prior``
+    (n,): standard deviation around zero that is known beforehand, infinite where nothing is.
+    """
+
+    name: str
+    scale: Array
+    positive: tuple[int, ...] = ()
+    prior: Array | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.scale)
+
+    @property
+    def pictures(self) -> int | None:
+        """How many pictures :meth:`draw` gives; None where the columns are differences of rollouts."""
+        return None
+
+    def set_up(self, scene: Scene, values: Array) -> Scene:
+        """Change what a rollout is made from."""
+        raise NotImplementedError
+
+    def draw(self, rollout: Array, window: Window) -> Array:
+        """Return pictures (c, t, y, x) of the rollout's answer, from some frames of the rollout (t, y, x) itself."""
+        raise NotImplementedError
+
+    def weigh(self, scene: Scene, times: Array) -> Array:  # noqa: ARG002 - for those that need it
+        """Return the pictures' weights W (n, t, c); ``scene`` is as it was before this block."""
+        return np.broadcast_to(np.eye(self.size)[:, None], (self.size, len(times), self.size))
+
+
+@dataclass(frozen=True, eq=False)
+class Law(Block):
+    """The coefficients. ``follow`` (K, t, 2): how the drift follows them from ``reference`` on, minus their moments."""
+
+    terms: tuple[Term, ...] = ()
+    reference: Array | None = None
+    follow: Array | None = None
+
+    def set_up(self, scene: Scene, values: Array) -> Scene:
+        velocity = scene.velocity
+        if self.follow is not None and self.reference is not None:
+            velocity = velocity + np.tensordot(values - self.reference, self.follow, axes=(0, 0))
+        return replace(scene, model=replace(scene.model, coefficients=tuple(values)), velocity=velocity)
+
+
+@dataclass(frozen=True, eq=False)
+class Drift(Block):
+    """The drift: v(t) + Σ p_k B_k(t) for each axis, or v(t) (1 + p) where there is no ``basis`` (k, t).
+
+    The unknowns are those of x, then those of y.
+    """
+
+    basis: Array | None = None
+
+    @property
+    def pictures(self) -> int:
+        return 2
+
+    def set_up(self, scene: Scene, values: Array) -> Scene:
+        change = values.reshape(2, -1).T
+        moved = scene.velocity * (1 + change[0]) if self.basis is None else scene.velocity + self.basis.T @ change
+        return replace(scene, velocity=moved)
+
+    def draw(self, rollout: Array, window: Window) -> Array:
+        """Return −û_x and −û_y; no difference across the picture's left and right edge."""
+        slopes = np.zeros((2, *rollout.shape), rollout.dtype)
+        slopes[0, :, :, 1:-1] = (rollout[:, :, :-2] - rollout[:, :, 2:]) / (2 * window.grid.dx)
+        slopes[1, :, 1:-1] = (rollout[:, :-2] - rollout[:, 2:]) / (2 * window.grid.dy)
+        slopes[1, :, 0] = (rollout[:, 0] - rollout[:, 1]) / window.grid.dy
+        slopes[1, :, -1] = (rollout[:, -2] - rollout[:, -1]) / window.grid.dy
+        return slopes
+
+    def weigh(self, scene: Scene, times: Array) -> Array:
+        """Return ∂X/∂p: how far each unknown has moved the picture by each time."""
+        rates = scene.velocity.T[:, None] if self.basis is None else np.stack([self.basis] * 2)
+        weights = np.zeros((2, rates.shape[1], len(times), 2))
+        for axis in range(2):
+            weights[axis, ..., axis] = distance_travelled(rates[axis], times)
+        return weights.reshape(-1, len(times), 2)
+
+
+@dataclass(frozen=True, eq=False)
+class StartModes(Block):
+    """The initial frame, changed along ``modes`` (q, y, x)."""
+
+    modes: Array | None = None
+
+    def set_up(self, scene: Scene, values: Array) -> Scene:
+        assert self.modes is not None
+        return replace(scene, start=scene.start + np.tensordot(values, self.modes, axes=1))
+
+
+def drift_block(times: Array, mode: DriftMode, knots: int) -> tuple[Drift, ...]:
+    """Return the drift's block: none for ``fixed``, a factor an axis for ``scale``, cubic B-splines for ``spline``."""
+    if mode == "fixed":
+        return ()
+    if mode == "scale":
+        return (Drift(DRIFT, np.ones(2)),)
+    degree = min(3, knots - 1)
+    inner = np.linspace(times[0], times[-1], knots - degree + 1)
+    padded = np.concatenate([[inner[0]] * degree, inner, [inner[-1]] * degree])
+    basis = np.asarray(BSpline.design_matrix(times, padded, degree).toarray().T)
+    return (Drift(DRIFT, np.ones(2 * len(basis)), basis=basis),)
+
+
+def distance_travelled(rate: Array, times: Array) -> Array:
+    """Return ∫ rate dt along the last axis, from the first time on, by the trapezoidal rule."""
+    way = np.zeros(rate.shape)
+    way[..., 1:] = np.cumsum(0.5 * (rate[..., 1:] + rate[..., :-1]) * np.diff(times), axis=-1)
+    return way
+
+
+@dataclass(frozen=True, eq=False)
+class Unknowns:
+    """Blocks in a row: one vector, of which each block has a slice."""
+
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def parts(self) -> dict[str, slice]:
+        ends = np.cumsum([0, *(block.size for block in self.blocks)]).tolist()
+        return {block.name: slice(a, b) for block, a, b in zip(self.blocks, ends[:-1], ends[1:], strict=True)}
+
+    @cached_property
+    def scale(self) -> Array:
+        return np.concatenate([block.scale for block in self.blocks])
+
+    @cached_property
+    def prior_weight(self) -> Array:
+        """One over the prior's variance, (n,); zero where nothing is known beforehand."""
+        free = [np.full(block.size, np.inf) if block.prior is None else block.prior for block in self.blocks]
+        return np.asarray(1 / np.concatenate(free) ** 2)
+
+    @cached_property
+    def positive(self) -> NDArray[np.int64]:
+        """Where the vector holds what must stay positive."""
+        found = [self.parts[block.name].start + index for block in self.blocks for index in block.positive]
+        return np.array(found, int)
+
+    def vector(self, values: Values) -> Array:
+        """Join values by block name; zero where a block is not named."""
+        return np.concatenate([values.get(block.name, np.zeros(block.size)) for block in self.blocks])
+
+    def values(self, vector: Array) -> dict[str, Array]:
+        return {name: vector[part] for name, part in self.parts.items()}
+
+    def scene(self, vector: Array, given: Scene) -> Scene:
+        """Set a rollout up with every block's values, in order."""
+        for block in self.blocks:
+            given = block.set_up(given, vector[self.parts[block.name]])
+        return given
+
+    def neighbours(self, vector: Array, given: Scene, step: float) -> tuple[list[Scene], Array]:
+        """Return a scene beside ``vector`` for each unknown that has no picture of its own, and the steps taken."""
+        scenes, steps = [], []
+        for block in self.blocks:
+            if block.pictures is None:
+                for index in range(*self.parts[block.name].indices(len(vector))):
+                    moved = vector.copy()
+                    moved[index] += step * self.scale[index]
+                    scenes.append(self.scene(moved, given))
+                    steps.append(step * self.scale[index])
+        return scenes, np.array(steps)
+
+    def pictures(self, differences: Array, rollout: Array, window: Window) -> list[Array]:
+        """Return each block's pictures (c, t, y, x): differences of neighbours, or drawn from the rollout."""
+        parts, used = list[Array](), 0
+        for block in self.blocks:
+            if block.pictures is None:
+                parts.append(differences[used : used + block.size])
+                used += block.size
+            else:
+                parts.append(block.draw(rollout, window))
+        return parts
+
+    def weights(self, vector: Array, given: Scene, times: Array) -> Array:
+        """Return W (n, t, c) of all blocks: each block's unknowns have weight on its own pictures alone."""
+        parts = []
+        for block in self.blocks:
+            parts.append(block.weigh(given, times))
+            given = block.set_up(given, vector[self.parts[block.name]])
+        whole = np.zeros((len(vector), len(times), sum(part.shape[2] for part in parts)))
+        row = column = 0
+        for part in parts:
+            whole[row : row + len(part), :, column : column + part.shape[2]] = part
+            row, column = row + len(part), column + part.shape[2]
+        return whole
+
+    def move(self, vector: Array, step: Array) -> Array:
+        """Take a step; one of an unknown that must stay positive is its logarithm's."""
+        there = vector + step
+        there[self.positive] = vector[self.positive] * np.exp(np.clip(step[self.positive], -LARGEST_LOG, LARGEST_LOG))
+        return there
+
+
+LARGEST_LOG = 2.0
+"""Most that the logarithm of a positive unknown may change in one step."""

@@ -1,0 +1,87 @@
+"""The error budget of a coefficient: what was corrected, and what stays uncertain.
+
+A calibrated coefficient is the plain fit plus the shifts of all corrections; its 95 % interval is the quadrature of
+their uncertainties. Sizes of what stays uncertain were measured on films of known laws by ``tools/intervals.py``, and
+checked on other films. ``docs/intervals.md`` follows one coefficient through its budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration.bootstrap import Bootstrap
+from video2pde.estimate import Estimate
+from video2pde.field import Encoding
+
+Array = NDArray[np.float64]
+
+STATISTICS, GRID, START, ROUNDING, ENCODER = "statistics", "grid", "initial frame", "rounding", "encoder"
+LACK_OF_FIT = "lack of fit"
+
+GRID_LEFT, GRID_FLOOR = 0.2, 0.0003
+"""Share of the grid's shift that may remain, and the relative error that stays where the grid resolves all; measured on
+exact fields."""
+START_LEFT = 1.1
+"""Error that stays in units of what fitting the initial frame jointly changed."""
+ZERO_LEVELS = 0.095
+"""Grey levels by which u = 0 is not known."""
+HELD_BACK = 0.105
+"""Relative error of a film whose encoder holds all changes back, in proportion to their share."""
+HALVES_LEFT = 1.2
+"""Error of a coefficient, in units of the difference between those of both halves of the frames."""
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """One line of the budget, for all coefficients: what was added (K,), and the half-width (K,) that it leaves."""
+
+    name: str
+    shift: Array
+    uncertainty: Array
+
+
+def statistics(boot: Bootstrap) -> Correction:
+    """Return what the bootstrap knows: the bias by noise, taken off, and the half-width of its interval."""
+    return Correction(STATISTICS, -boot.bias, np.maximum(boot.value - boot.low, boot.high - boot.value))
+
+
+def grid(bias: Array, coefficients: Array) -> Correction:
+    """Take off what grid and scheme added to a law that they were given (see ``finer``)."""
+    return Correction(GRID, -bias, np.hypot(GRID_LEFT * bias, GRID_FLOOR * coefficients))
+
+
+def initial_frame(moved: Array) -> Correction:
+    """Count what fitting the initial frame jointly changed (see ``growth``): it was not known before, nor quite now."""
+    return Correction(START, moved, START_LEFT * np.abs(moved))
+
+
+def rounding(encoding: Encoding, offset: Array) -> Correction:
+    """Count grey levels: u = 0 is known to a fraction of a level only.
+
+    ``offset`` (K,): how the coefficients answer to a constant added to u; those of gradients hardly do.
+    """
+    return Correction(ROUNDING, np.zeros_like(offset), ZERO_LEVELS * encoding.level * np.abs(offset))
+
+
+def encoder(encoding: Encoding, coefficients: Array) -> Correction:
+    """Count what an encoder holds back: a film that lags shows a law that is too slow."""
+    relative = HELD_BACK * encoding.held_back
+    return Correction(ENCODER, np.zeros_like(coefficients), relative * np.abs(coefficients))
+
+
+def lack_of_fit(halves: Array) -> Correction:
+    """Count what the law, or the recording, leaves unexplained: both halves of the frames should ask for one law."""
+    return Correction(LACK_OF_FIT, np.zeros_like(halves), HALVES_LEFT * np.abs(halves))
+
+
+def add_up(plain: Array, budget: Sequence[Correction]) -> list[Estimate]:
+    """Return the estimates: shifts added to the plain fit, uncertainties in quadrature; none without statistics."""
+    values = plain + sum((line.shift for line in budget), np.zeros_like(plain))
+    if not any(line.name == STATISTICS for line in budget):
+        return [Estimate(float(value)) for value in values]
+    halves = np.linalg.norm([line.uncertainty for line in budget], axis=0)
+    return [Estimate(float(v), float(v - half), float(v + half)) for v, half in zip(values, halves, strict=True)]

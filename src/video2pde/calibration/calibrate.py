@@ -1,0 +1,196 @@
+"""Rollout calibration: coefficients that predict, and how well they are known.
+
+Every contender is fitted to the rollout of the whole training window from several starts; all must end at the
+same place. A block bootstrap knows what noise does; the error budget adds what else is corrected and uncertain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration import budget
+from video2pde.calibration.blocks import DRIFT
+from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
+from video2pde.calibration.budget import Correction
+from video2pde.calibration.finer import discretisation_bias
+from video2pde.calibration.fit import compare_halves, Fit, fit_rollout
+from video2pde.calibration.growth import refit_growing
+from video2pde.calibration.problem import forward, Problem
+from video2pde.calibration.simplex import fit_nelder_mead
+from video2pde.errors import StageError
+from video2pde.estimate import Estimate
+from video2pde.field import Encoding
+from video2pde.rollout.model import Model
+from video2pde.settings import CalibrationSettings, Settings
+from video2pde.terms import Term
+
+Array = NDArray[np.float64]
+
+MISFIT = 4.0
+"""Unexplained squared error, in units of the noise, from which a law is an approximation; right laws leave up to 2."""
+LEAST_NOISE_LEVELS = 0.35
+"""Root mean square, in levels, that rounding and compression leave in a recording's cells at least."""
+SAME_PLACE, NEARLY_ZERO = 0.01, 1e-3
+"""Relative difference up to which two fits have ended at the same place; coefficients below this share of their scale
+are compared with that."""
+POOR = 0.1
+"""Factor on the weak fit that makes the deliberately poor start."""
+NORMAL = 1.96
+"""Standard deviations to either side that hold 95 % of a normal distribution."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """One fit from one start: where it came from, where it ended."""
+
+    source: str
+    guess: tuple[float, ...]
+    coefficients: tuple[float, ...]
+    mse: float
+    converged: bool
+    reason: str
+    rollouts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Hold a calibrated contender.
+
+    ``estimates`` by term: the plain fit with all shifts of the ``budget``, and the 95 % interval that its uncertainties
+    make; ``drift_scale`` how the refined drift compares with the given one along each axis; ``starts_agree`` whether
+    all starts ended at the same place; ``misfit`` the squared error that the law leaves in the training window, in
+    units of the camera's noise: near 1 for a law that says everything.
+    """
+
+    library: str
+    terms: tuple[Term, ...]
+    estimates: Mapping[str, Estimate]
+    drift_scale: Mapping[str, Estimate]
+    fit: Fit
+    attempts: tuple[Attempt, ...]
+    starts_agree: bool
+    bootstrap: Bootstrap | None
+    budget: tuple[Correction, ...] = ()
+    misfit: float = float("nan")
+
+    @property
+    def model(self) -> Model:
+        """The calibrated law, the drift as given."""
+        return Model(self.terms, tuple(self.estimates[term.name].value for term in self.terms))
+
+    def correction(self, name: str) -> Correction:
+        """Return a line of the budget; one of zeros where there is none."""
+        nothing = Correction(name, np.zeros(len(self.terms)), np.zeros(len(self.terms)))
+        return next((line for line in self.budget if line.name == name), nothing)
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} = {estimate}" for name, estimate in self.estimates.items())
+        return f"Calibration({self.library}: {listed}; train rMSE {self.fit.mse**0.5:.3g})"
+
+
+def calibrate(
+    library: str,
+    problem: Problem,
+    starts: Mapping[str, Sequence[float]],
+    settings: Settings,
+    progress: Callable[[int, int], None] | None = None,
+) -> Calibration:
+    """Fit a contender from every start, check that they agree, bootstrap the best fit and draw up its error budget.
+
+    ``starts``: coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
+    """
+    options = settings.calibration
+    attempts, fits = _fit_from_all(problem, starts, options)
+    usable = [fit for fit in fits if np.isfinite(fit.mse)]
+    if not usable:
+        raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
+    plain = best = min(usable, key=lambda fit: (not fit.converged, fit.mse))
+    if plain.converged and options.optimizer == "lm":
+        best = refit_growing(problem, plain) or plain
+    boot = None
+    if options.replicates > 0 and best.converged:
+        # Nelder–Mead leaves a spline of the drift alone, and so do its replicates
+        posed = problem if DRIFT in best.values else problem.without(DRIFT)
+        boot = bootstrap_fit(posed, best, options, posed.workers, progress)
+    misfit = best.mse / _noise(problem)
+    lines = _draw_up(problem, plain, best, boot, options)
+    estimates = budget.add_up(plain.coefficients, lines)
+    return Calibration(
+        library=library,
+        terms=problem.terms,
+        estimates={term.name: estimate for term, estimate in zip(problem.terms, estimates, strict=True)},
+        drift_scale=_drift_scale(problem, best, boot),
+        fit=best,
+        attempts=attempts,
+        starts_agree=_agree(fits, plain, problem.law.scale),
+        bootstrap=boot,
+        budget=lines,
+        misfit=misfit,
+    )
+
+
+def _fit_from_all(
+    problem: Problem, starts: Mapping[str, Sequence[float]], options: CalibrationSettings
+) -> tuple[tuple[Attempt, ...], list[Fit]]:
+    """Fit from every start, and from a poor one."""
+    guesses = {name: [float(value) for value in values] for name, values in starts.items()}
+    first = next(iter(guesses.values()))
+    guesses.setdefault("poor", [POOR * forward(term, value) for term, value in zip(problem.terms, first, strict=True)])
+    minimise = fit_rollout if options.optimizer == "lm" else fit_nelder_mead
+    attempts, fits = [], []
+    for source, guess in guesses.items():
+        fit = minimise(problem, guess, options)
+        ended = tuple(float(c) for c in fit.coefficients)
+        attempts.append(Attempt(source, tuple(guess), ended, fit.mse, fit.converged, fit.reason, fit.rollouts))
+        fits.append(fit)
+    return tuple(attempts), fits
+
+
+def _agree(fits: Sequence[Fit], best: Fit, scale: Array) -> bool:
+    """Say whether all fits ended at the same coefficients."""
+    size = np.maximum(np.abs(best.coefficients), NEARLY_ZERO * scale)
+    return all(bool(np.max(np.abs(fit.coefficients - best.coefficients) / size) < SAME_PLACE) for fit in fits)
+
+
+def _noise(problem: Problem) -> float:
+    """Return the variance of the recording's noise, at least that of rounding."""
+    encoding = problem.window.encoding
+    rounded = 0.0 if encoding is None else LEAST_NOISE_LEVELS * encoding.level
+    return max(problem.variance, rounded**2, 1e-30)
+
+
+def _draw_up(
+    problem: Problem, plain: Fit, best: Fit, boot: Bootstrap | None, options: CalibrationSettings
+) -> tuple[Correction, ...]:
+    """Draw up the budget of a fit, line by line."""
+    encoding = problem.window.encoding or Encoding(0.0)
+    lines, found = [], best.coefficients
+    if boot is not None and np.isfinite(boot.low).all():
+        lines.append(budget.statistics(boot))
+        lines.append(budget.rounding(encoding, boot.offset))
+    if best is not plain:
+        lines.append(budget.initial_frame(found - plain.coefficients))
+    if best.converged and options.optimizer == "lm":
+        lines.append(budget.grid(discretisation_bias(problem, best), found))
+        lines.append(budget.lack_of_fit(compare_halves(problem, best)))
+    lines.append(budget.encoder(encoding, found))
+    return tuple(lines)
+
+
+def _drift_scale(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, Estimate]:
+    """Compare the refined drift with the given one: the factor that fits best, axis by axis."""
+    scales = {}
+    for axis, name in enumerate("xy"):
+        given = problem.velocity[:, axis]
+        power = float(given @ given)
+        if power == 0:
+            scales[name] = Estimate(1.0, 1.0, 1.0)
+            continue
+        value = float(given @ fit.velocity[:, axis]) / power
+        spread = 0.0 if boot is None else NORMAL * float(np.abs(given) @ boot.velocity_std[:, axis]) / power
+        scales[name] = Estimate(value, value - spread, value + spread)
+    return scales

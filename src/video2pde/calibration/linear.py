@@ -1,0 +1,248 @@
+"""The linear least-squares problem at a point of a fit: pictures, their sums per frame, normal equations.
+
+With r = û − u the error of a rollout and J its derivatives (``blocks``: weights in time × pictures), every fit needs no
+more than the inner products of pictures and errors in each frame. They are summed while the rollouts stream by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration.blocks import Scene, Unknowns
+from video2pde.calibration.window import Window
+from video2pde.compiled import njit
+from video2pde.parallel import count_workers
+from video2pde.settings import RolloutSettings
+
+Array = NDArray[np.float64]
+Frames = NDArray[np.float32]
+
+RELATIVE_STEP = 1e-4
+"""Step of the differences that give the Jacobian, relative to an unknown's scale."""
+RIDGE = 1e-12
+"""Added to the normal equations, whose diagonal is scaled to one: enough for a column of zeros."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The normal equations JᵀJ x = −Jᵀr of a fit.
+
+    ``weights`` (n, t, c): unknown n adds weights[n, t, c] × picture c to frame t; ``counted`` (t,): the frames that
+    take part; ``hessian`` (n, n) is JᵀJ, ``slope`` (n,) Jᵀr; ``cost`` the sum of squared errors over all frames.
+    Equations of recordings that share unknowns are added.
+    """
+
+    weights: Array
+    counted: NDArray[np.bool_]
+    hessian: Array
+    slope: Array
+    cost: float = float("inf")
+
+    @classmethod
+    def of(cls, grams: Array, weights: Array, counted: NDArray[np.bool_]) -> Linear:
+        """Assemble from inner products per frame (t, c + 1, c + 1) of the pictures and, last, of the error."""
+        used = np.where(counted[:, None, None], grams, 0.0)
+        rows = np.einsum("ntc,tcd->ntd", weights, used[:, :-1, :-1])
+        hessian = np.tensordot(rows, weights, axes=([1, 2], [1, 2]))
+        slope = np.tensordot(weights, used[:, :-1, -1], axes=([1, 2], [0, 1]))
+        return cls(weights, counted, hessian, slope, float(grams[:, -1, -1].sum()))
+
+    def __add__(self, other: Linear) -> Linear:
+        """Join the equations of two recordings, or windows, for the same unknowns."""
+        weights = np.concatenate([self.weights, other.weights], axis=1)
+        counted = np.concatenate([self.counted, other.counted])
+        hessian, slope = self.hessian + other.hessian, self.slope + other.slope
+        return Linear(weights, counted, hessian, slope, self.cost + other.cost)
+
+    def slope_of(self, products: Array) -> Array:
+        """Return Jᵀr of another error, from its inner products (t, c) with the pictures."""
+        return np.tensordot(self.weights, np.where(self.counted[:, None], products, 0.0), axes=([1, 2], [0, 1]))
+
+    def only(self, chosen: NDArray[np.int64]) -> Linear:
+        """Keep some of the unknowns, the others being given."""
+        square = np.ix_(chosen, chosen)
+        return replace(self, weights=self.weights[chosen], hessian=self.hessian[square], slope=self.slope[chosen])
+
+    def with_prior(self, prior_weight: Array, vector: Array, variance: float) -> Linear:
+        """Add what is known beforehand: unknowns near zero, 1/σ² = ``prior_weight``, against noise of ``variance``."""
+        added = variance * prior_weight
+        return replace(self, hessian=self.hessian + np.diag(added), slope=self.slope + added * vector)
+
+    def eliminate(self, products: Array, inverse: Array, taken_out: Array) -> Linear:
+        """Take out further unknowns, each with equations of its own alone: JᵀJ is diagonal among them.
+
+        ``products`` (n, …): JᵀJ between ours and theirs, ``inverse`` (…): one over theirs, ``taken_out`` (n,): the part
+        of Jᵀr that is theirs.
+        """
+        flat = (products * np.sqrt(inverse)).reshape(len(products), -1)
+        return replace(self, hessian=self.hessian - flat @ flat.T, slope=self.slope - taken_out)
+
+    def solve(self, slope: Array | None = None, damping: float = 0.0, relative: Array | None = None) -> Array:
+        """Return the step that the equations ask for, with ``damping`` relative to the diagonal (Levenberg–Marquardt).
+
+        ``relative`` (n,): factors on the unknowns; a positive one times its logarithm's step is its own step.
+        """
+        factor = np.ones(len(self.hessian)) if relative is None else relative
+        hessian = self.hessian * np.outer(factor, factor)
+        right = (self.slope if slope is None else slope) * factor
+        diagonal = np.diag(hessian)
+        # 1 where there is no column at all: no length in the recording's units is small in itself
+        scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        matrix = hessian / np.outer(scale, scale) + (damping + RIDGE) * np.eye(len(scale))
+        return np.asarray(-np.linalg.solve(matrix, right / scale) / scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some frames: the rollout from its own initial frame and that of the Jacobian, (t, y, x).
+
+    ``columns`` (c + 1, t, y, x): the pictures and, last, the error; empty where a rollout has ``failed``.
+    """
+
+    frames: slice
+    rollout: Array
+    base: Array
+    columns: Array
+    failed: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A point of a fit that is to be looked at: unknowns, their values, and what the rest of a rollout is made from.
+
+    ``given`` starts the rollout, ``base`` (y, x) that of the Jacobian; none: the same. Noise that residual and Jacobian
+    share would pass for diffusion, so a start that holds noise needs a base without.
+    """
+
+    window: Window
+    unknowns: Unknowns
+    vector: Array
+    given: Scene
+    settings: RolloutSettings
+    base: Array | None = None
+    workers: int = 1
+
+    @property
+    def clean(self) -> Scene:
+        return self.given if self.base is None else replace(self.given, start=self.base)
+
+    @property
+    def weights(self) -> Array:
+        return self.unknowns.weights(self.vector, self.given, self.window.times)
+
+    def roll_out(self) -> Iterator[Chunk]:
+        """Roll out the point itself, and a neighbour for each unknown that needs one, a few frames at a time."""
+        neighbours, steps = self.unknowns.neighbours(self.vector, self.clean, RELATIVE_STEP)
+        scenes = [self.unknowns.scene(self.vector, self.clean), *neighbours]
+        if self.base is not None:
+            scenes.append(self.unknowns.scene(self.vector, self.given))
+        models, starts = [scene.model for scene in scenes], np.stack([scene.start for scene in scenes])
+        velocity = np.stack([scene.velocity for scene in scenes])
+        count = len(steps)
+        for frames, values in self.window.predict(models, starts, velocity, self.settings, self.workers):
+            rollout, base = values[-1] if self.base is not None else values[0], values[0]
+            # what has failed stays missing to the last frame
+            if not np.isfinite(values[:, -1]).all():
+                failed = frames.start + int(np.argmin(np.isfinite(values).all(axis=(0, 2, 3))))
+                yield Chunk(frames, rollout, base, values[:0], f"the rollout failed before frame {failed}")
+                return
+            differences = (values[1 : count + 1] - base) / steps[:, None, None, None]
+            pictures = self.unknowns.pictures(differences, base, self.window)
+            error = rollout - self.window.values[frames]
+            yield Chunk(frames, rollout, base, np.concatenate([*pictures, error[None]]))
+
+    def linearise(self, counted: NDArray[np.bool_], keep: Callable[[Chunk], None] | None = None) -> Linear | str:
+        """Return the normal equations, or why the rollout could not be completed; ``keep`` is given every chunk."""
+        sums = self.sum_up(keep)
+        return sums if isinstance(sums, str) else Linear.of(sums, self.weights, counted)
+
+    def sum_up(self, keep: Callable[[Chunk], None] | None = None) -> Array | str:
+        """Return the inner products per frame (t, c + 1, c + 1) of pictures and error, or why there are none."""
+        count = self.weights.shape[2] + 1
+        grams = np.zeros((len(self.window.times), count, count))
+        for chunk in self.roll_out():
+            if chunk.failed:
+                return chunk.failed
+            grams[chunk.frames] = inner_products(chunk.columns, chunk.columns, self.window.weight, self.workers)
+            if keep is not None:
+                keep(chunk)
+        return grams
+
+    def tabulate(self, counted: NDArray[np.bool_]) -> Table | str:
+        """Linearise, and keep the rollouts and pictures as well."""
+        shape = self.window.values.shape
+        base, pictures = np.empty(shape, np.float32), np.empty((self.weights.shape[2], *shape), np.float32)
+        rollout = base if self.base is None else np.empty(shape, np.float32)
+
+        def keep(chunk: Chunk) -> None:
+            rollout[chunk.frames], base[chunk.frames] = chunk.rollout, chunk.base
+            pictures[:, chunk.frames] = chunk.columns[:-1]
+
+        linear = self.linearise(counted, keep)
+        return linear if isinstance(linear, str) else Table(linear, rollout, base, pictures)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A linearisation and what it was made of: rollout, that of the Jacobian, (t, y, x), and pictures (c, t, y, x)."""
+
+    linear: Linear
+    rollout: Frames
+    base: Frames
+    pictures: Frames
+
+
+def inner_products(left: NDArray[Any], right: NDArray[Any], weight: Array, workers: int = 1) -> Array:
+    """Sum weight × left × right over the pixels of each frame: (m, t, y, x) and (c, t, y, x) to (t, m, c)."""
+    out = np.zeros((left.shape[1], len(left), len(right)))
+    light = weight.astype(left.dtype)
+
+    def work(piece: slice) -> None:
+        # whole arrays, not slices of them: slices are compiled for another layout, and round in another order
+        _inner_products(left, right, light, left is right, piece.start, piece.stop, out)
+
+    over_cores(work, len(out), workers)
+    return out
+
+
+def over_cores(work: Callable[[slice], None], count: int, workers: int) -> None:
+    """Call ``work`` with slices that together cover ``count`` frames, one for each core."""
+    bounds = np.linspace(0, count, min(count_workers(workers), count) + 1).astype(int)
+    pieces = [slice(a, b) for a, b in pairwise(bounds)]
+    if len(pieces) == 1:
+        work(pieces[0])
+    else:
+        with ThreadPoolExecutor(len(pieces)) as pool:
+            list(pool.map(work, pieces))
+
+
+jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
+
+
+@jit
+def _inner_products(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    left, right, weight, symmetric, begin, end, out
+):
+    rows, _, ny, nx = left.shape
+    weighted = np.empty(nx, left.dtype)
+    for t in range(begin, end):
+        for j in range(ny):
+            for m in range(rows):
+                for i in range(nx):
+                    weighted[i] = left[m, t, j, i] * weight[j, i]
+                for c in range(m + 1 if symmetric else len(right)):
+                    total = weighted[0] * 0
+                    for i in range(nx):
+                        total += weighted[i] * right[c, t, j, i]
+                    out[t, m, c] += total
+        if symmetric:
+            for m in range(rows):
+                for c in range(m):
+                    out[t, c, m] = out[t, m, c]

@@ -1,0 +1,156 @@
+"""The problem that a calibration solves: a window, the unknowns, and how rollouts are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from video2pde.calibration.blocks import drift_block, LAW, Law, Scene, START, StartModes, Unknowns, Values
+from video2pde.calibration.linear import Look
+from video2pde.calibration.start import MODE_SMOOTHING
+from video2pde.calibration.window import FrameSplit, noise_variance, prepare_window, Window
+from video2pde.field import Field
+from video2pde.parallel import count_workers
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import simulate
+from video2pde.settings import RolloutSettings, Settings
+from video2pde.terms import Term
+from video2pde.terms.stencil import apply_term
+
+Array = NDArray[np.float64]
+
+SUBSTEPS, LEAST_SUBSTEPS, SMOOTH_GUESS = 10, 4, 1.0
+"""Factor on the substeps that the guess needs in its first frame (counted as this many at least, on a picture smoothed
+by so many pixels), up to which a fit's rollouts may go."""
+START_SHARE, LEAST_START = 10, 5
+"""The initial frame is estimated from this fraction of the window's frames, and from so many at least."""
+LEAST_SCALE = 1e-6
+"""Smallest scale of a coefficient, in units of the size at which its term alone would explain all change."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is fitted to which window: the unknowns, the drift (t, 2) that is given, and how rollouts are made.
+
+    ``start_frames``: how many frames estimate an initial frame; ``variance``: of the noise, for what priors weigh.
+    """
+
+    window: Window
+    unknowns: Unknowns
+    velocity: Array
+    rollout: RolloutSettings
+    start_frames: int
+    workers: int = 1
+    variance: float = 0.0
+
+    @property
+    def law(self) -> Law:
+        law = self.unknowns.blocks[0]
+        assert isinstance(law, Law)
+        return law
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return self.law.terms
+
+    @property
+    def split(self) -> FrameSplit:
+        return FrameSplit.in_order(len(self.window.times), self.start_frames)
+
+    def without(self, name: str) -> Problem:
+        """Take a block's unknowns as zero."""
+        kept = tuple(block for block in self.unknowns.blocks if block.name != name)
+        return replace(self, unknowns=Unknowns(kept))
+
+    def unclipped(self) -> Problem:
+        """Let rollouts leave [0, 1]: of two neighbours one would be clipped and the other not."""
+        return replace(self, rollout=self.rollout.model_copy(update={"clip": "off"}))
+
+    def given(self, start: Array) -> Scene:
+        """Return what a rollout is made from before any block has changed it."""
+        return Scene(Model(self.terms, (0.0,) * len(self.terms)), self.velocity, start)
+
+    def scene(self, values: Values, start: Array) -> Scene:
+        return self.unknowns.scene(self.unknowns.vector(values), self.given(start))
+
+    def look(self, values: Values, start: Array, base: Array | None = None, modes: Array | None = None) -> Look:
+        """Look at a point of the fit; with ``modes`` (q, y, x) the initial frame may change along them."""
+        unknowns = self.unknowns
+        if modes is not None and len(modes):
+            unknowns = Unknowns((*unknowns.blocks, StartModes(START, np.ones(len(modes)), modes=modes)))
+        vector = unknowns.vector(values)
+        return Look(self.window, unknowns, vector, self.given(start), self.rollout, base, self.workers)
+
+    def relative_change(self, before: Array, after: Array) -> float:
+        """Return the largest change of a coefficient relative to its scale."""
+        part = self.unknowns.parts[LAW]
+        return float(np.max(np.abs(after[part] - before[part]) / self.law.scale))
+
+
+def make_problem(
+    train: Field,
+    terms: Sequence[Term],
+    reference: Mapping[str, float],
+    velocity: Array,
+    moments: Mapping[str, Array],
+    settings: Settings,
+) -> Problem:
+    """Set up the fit of a law to the training window.
+
+    Parameters
+    ----------
+    reference : coefficients for which ``velocity`` (t, 2) is the drift, by term.
+    moments : (t, 2) by term, how the law moves the centroid: the drift follows the coefficients by −m_j, unless a
+        spline refines it anyway.
+    """
+    options = settings.calibration
+    values = np.array([reference[term.name] for term in terms])
+    follow = None
+    if options.drift != "spline" and settings.drift.law_correction:
+        follow = np.stack([-moments[term.name] for term in terms])
+    window = prepare_window(train, options.max_points, settings.run.seed, options.undo_coding)
+    positive = tuple(i for i, term in enumerate(terms) if term.name in options.positive)
+    law = Law(LAW, coefficient_scales(window, terms, values), positive, None, tuple(terms), values, follow)
+    return Problem(
+        window,
+        Unknowns((law, *drift_block(train.times, options.drift, options.drift_knots))),
+        velocity,
+        bound_substeps(window, terms, values, settings.rollout),
+        max(LEAST_START, len(train) // START_SHARE),
+        count_workers(settings.run.workers),
+        noise_variance(window),
+    )
+
+
+def bound_substeps(window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings) -> RolloutSettings:
+    """Limit the substeps of a fit's rollouts to a multiple of what the guess needs.
+
+    A step of the fit that leads to far steeper pictures would be refused anyway, after thousands of substeps a frame.
+    """
+    model = Model(tuple(terms), tuple(forward(term, value) for term, value in zip(terms, guess, strict=True)))
+    smooth = gaussian_filter(np.asarray(window.values[0], float), SMOOTH_GUESS)
+    first = simulate(model, smooth, window.times[:2], window.grid, settings=settings)
+    needed = SUBSTEPS * max(int(first.substeps.max()), LEAST_SUBSTEPS)
+    return settings.model_copy(update={"max_substeps": min(settings.max_substeps, needed)})
+
+
+def forward(term: Term, coefficient: float) -> float:
+    """Turn backward diffusion, which no rollout survives, into as much forward diffusion."""
+    return abs(coefficient) if term.name == "laplacian" else coefficient
+
+
+def coefficient_scales(window: Window, terms: Sequence[Term], values: Array) -> Array:
+    """Return the size of each coefficient: its own, or where it is (nearly) zero a small part of the size at which its
+    term alone would change the picture as much as the window does."""
+    first, last = (gaussian_filter(np.asarray(window.values[k], float), MODE_SMOOTHING) for k in (0, -1))
+    change = float(np.abs(last - first).max()) / float(window.times[-1] - window.times[0])
+    sizes = []
+    for term, value in zip(terms, values, strict=True):
+        rate = float(np.abs(apply_term(term, first, window.grid.dx, window.grid.dy)).max())
+        natural = change / rate if rate > 0 and change > 0 else 1.0
+        sizes.append(float(max(abs(value), LEAST_SCALE * natural)))
+    return np.array(sizes)

@@ -1,0 +1,151 @@
+"""What a fit compares its rollouts with: the frames, which pixels count, and which frame serves what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.field import Encoding, Field, Grid
+from video2pde.recording.encoding import correct_b_frames
+from video2pde.rollout.forced import forced_frames
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import simulate_chunks
+from video2pde.settings import RolloutSettings
+
+Array = NDArray[np.float64]
+Frames = NDArray[np.float32]
+
+CHUNK = 16
+"""Frames that rollouts go forward together."""
+NOISE_LAG = 3
+"""Frames to either side that a frame is compared with to see noise: an encoder repeats what it left out over a few."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Hold what a fit compares with: point values of the field, and which pixels count.
+
+    ``values`` (t, y, x) float32, ``weight`` (y, x) 1 where a pixel counts and 0 elsewhere; ``outside``
+    marks the pixels that do not obey the law: there a rollout follows the recording; ``encoding``: what storing the
+    recording did to it.
+    """
+
+    values: Frames
+    times: Array
+    grid: Grid
+    weight: Array
+    outside: NDArray[np.bool_] | None = None
+    encoding: Encoding | None = None
+
+    @property
+    def points(self) -> float:
+        """How many space-time points count."""
+        return float(self.weight.sum()) * len(self.times)
+
+    def predict(
+        self,
+        models: Sequence[Model],
+        start: Array,
+        velocity: Array,
+        settings: RolloutSettings,
+        workers: int = 1,
+        chunk: int = CHUNK,
+    ) -> Iterator[tuple[slice, Array]]:
+        """Roll models out side by side and yield (frames, values (model, frame, y, x)), a chunk at a time.
+
+        ``start`` (y, x) or (model, y, x), ``velocity`` (model, t, 2). Where a mask marks the region of the law, the
+        rest of the picture follows the recording, frame by frame.
+        """
+        if self.outside is None:
+            for frames, values, _ in simulate_chunks(
+                models, start, self.times, self.grid, velocity, settings, chunk=chunk, workers=workers
+            ):
+                yield frames, values
+            return
+        for k, _, states in forced_frames(
+            models, start, self.values, self.outside, self.times, self.grid, velocity, settings
+        ):
+            yield slice(k, k + 1), states[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSplit:
+    """Deal frames out, so that no noise is in the residual and in its Jacobian alike: it would pass for diffusion.
+
+    ``start`` (t,): the frames that estimate the rollout's initial frame; ``base`` (t,): those that estimate the
+    initial frame of the Jacobian, and count for nothing else.
+    """
+
+    start: NDArray[np.bool_]
+    base: NDArray[np.bool_]
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """The frames whose residuals meet the Jacobian."""
+        return ~self.base
+
+    @classmethod
+    def in_order(cls, frames: int, run: int) -> FrameSplit:
+        """The first ``run`` frames start the rollout, the next ones the Jacobian."""
+        run = max(1, min(run, frames // 2))
+        index = np.arange(frames)
+        return cls(index < run, (index >= run) & (index < 2 * run))
+
+    @classmethod
+    def in_turns(cls, frames: int, run: int, part: int) -> FrameSplit:
+        """Of every ``part`` runs of frames the second makes the Jacobian's start, the others the rollout's."""
+        run = max(1, min(run, frames // 2))
+        base = np.arange(frames) // run % part == 1
+        return cls(~base, base)
+
+
+def prepare_window(field: Field, max_points: int | None = None, seed: int = 0, undo_coding: bool = True) -> Window:
+    """Take point values from cell averages, u − (Δx² u_xx + Δy² u_yy)/24, and choose the pixels that count.
+
+    ``undo_coding``: correct frames that an encoder made from others, where they are late (see ``recording.encoding``).
+    """
+    values = deconvolve_cells(field.values) if field.grid.pitch == "cells" else field.values
+    encoding = field.encoding
+    if undo_coding and encoding is not None and encoding.late_b_frames and encoding.b_frames is not None:
+        values = values if values.flags.writeable else values.copy()
+        correct_b_frames(values, encoding.b_frames)
+    weight = np.ones(field.grid.shape) if field.core is None else field.core.astype(float)
+    if max_points is not None and max_points < weight.sum() * len(field):
+        rng = np.random.default_rng([seed, 3])
+        chosen = np.flatnonzero(weight.ravel())
+        keep = rng.choice(chosen, max(16, max_points // len(field)), replace=False)
+        weight = np.zeros(field.grid.shape)
+        weight.flat[keep] = 1.0
+    return Window(values, field.times, field.grid, weight, None if field.core is None else ~field.core, encoding)
+
+
+def deconvolve_cells(values: Frames) -> Frames:
+    """Turn averages over cells into values at their centres, to fourth order."""
+    points = np.empty_like(values)
+    for frame, out in zip(values, points, strict=True):
+        padded = np.pad(frame, 1, mode="symmetric")
+        neighbours = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+        out[:] = frame - (neighbours - 4 * frame) / 24
+    return points
+
+
+def noise_variance(window: Window) -> float:
+    """Estimate the variance of the recording's noise from differences in time, where pixels count.
+
+    A frame less the straight line through those a few before and after it holds next to nothing of a smooth change; of
+    white noise it has 1 + (1 − s)² + s² times the variance, with s where it lies between the two. The quiet half of the
+    frames is taken: a shake or a flash is no noise.
+    """
+    lag = min(NOISE_LAG, (len(window.values) - 1) // 2)
+    if lag < 1:
+        return 0.0
+    squares = []
+    for k in range(lag, len(window.values) - lag):
+        before, now, after = window.times[[k - lag, k, k + lag]]
+        s = (now - before) / (after - before)
+        departure = window.values[k] - (1 - s) * window.values[k - lag] - s * window.values[k + lag]
+        squares.append(float(np.vdot(window.weight, departure**2)) / (1 + (1 - s) ** 2 + s**2))
+    return float(np.median(squares)) / float(window.weight.sum())

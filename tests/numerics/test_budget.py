@@ -1,0 +1,105 @@
+"""The error budget: shifts add up, uncertainties add in quadrature, and a film's own faults widen its intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from calibration_problems import known_problem, pose, SETTINGS, truth_of
+from known_fields import known_field
+
+from video2pde.calibration import budget, calibrate
+from video2pde.calibration.budget import add_up, Correction
+from video2pde.calibration.finer import discretisation_bias
+from video2pde.calibration.fit import compare_halves, fit_rollout
+from video2pde.field import Encoding
+from video2pde.recording import read_field
+from video2pde.recording.synth import Camera, make_case, render_film
+from video2pde.settings import load_settings
+
+FEW = SETTINGS.model_copy(update={"calibration": SETTINGS.calibration.model_copy(update={"replicates": 10})})
+
+
+def test_shifts_add_and_uncertainties_add_in_quadrature() -> None:
+    plain = np.array([9.0, 0.7])
+    lines = (
+        Correction(budget.STATISTICS, np.array([-0.1, 0.0]), np.array([0.3, 0.03])),
+        Correction(budget.GRID, np.array([0.0, -0.02]), np.array([0.4, 0.04])),
+    )
+    first, second = add_up(plain, lines)
+    assert (first.value, first.low, first.high) == pytest.approx((8.9, 8.4, 9.4))
+    assert (second.value, second.low, second.high) == pytest.approx((0.68, 0.63, 0.73))
+    # without statistics there is a value, and no interval
+    (bare, _) = add_up(plain, lines[1:])
+    assert bare.value == 9.0
+    assert not bare.has_interval
+
+
+def test_a_calibration_is_its_budget() -> None:
+    problem, guess = known_problem("C")
+    done = calibrate("C", problem, {"weak": guess}, FEW)
+    names = [line.name for line in done.budget]
+    assert names == ["statistics", "rounding", "grid", "lack of fit", "encoder"]
+    assert done.correction("grid").shift == pytest.approx(-discretisation_bias(problem, done.fit))
+    found = [done.estimates[term.name] for term in done.terms]
+    shifts = sum(line.shift for line in done.budget)
+    assert [e.value for e in found] == pytest.approx(done.fit.coefficients + shifts)
+    halves = np.sqrt(sum(line.uncertainty**2 for line in done.budget))
+    assert [e.high - e.value for e in found] == pytest.approx(halves)
+    # a field that was never stored in whole numbers has nothing to count for that
+    assert not done.correction("rounding").uncertainty.any()
+    assert not done.correction("encoder").uncertainty.any()
+    assert not done.correction("of nothing").shift.any()
+
+
+def test_coarser_levels_and_lazier_encoders_widen_intervals() -> None:
+    """Terms without gradients pay for levels; an encoder makes every term less certain."""
+    problem, guess = known_problem("B")
+    halves = {}
+    for level, held in ((1 / 65535, 0.0), (1 / 255, 0.0), (2 / 255, 0.0), (1 / 255, 0.5)):
+        window = replace(problem.window, encoding=Encoding(level, held))
+        done = calibrate("B", replace(problem, window=window), {"weak": guess}, FEW)
+        halves[level, held] = np.array([e.high - e.value for e in done.estimates.values()])
+        assert (done.correction("encoder").uncertainty > 0).all() == (held > 0)
+    assert (halves[1 / 255, 0.0] > halves[1 / 65535, 0.0]).all()
+    assert (halves[2 / 255, 0.0] > halves[1 / 255, 0.0]).all()
+    assert (halves[1 / 255, 0.5] > halves[1 / 255, 0.0]).all()
+
+
+def test_halves_that_ask_for_different_laws_are_seen() -> None:
+    """A film that slows down half way fits one law badly: both halves ask for laws that differ by more than noise."""
+    problem, guess = known_problem("A")
+    steady = compare_halves(problem, fit_rollout(problem, guess, FEW.calibration))
+    times = problem.window.times.copy()
+    middle = len(times) // 2
+    times[middle:] = times[middle] + 1.2 * (times[middle:] - times[middle])
+    slowed = replace(problem, window=replace(problem.window, times=times))
+    halves = compare_halves(slowed, fit_rollout(slowed, guess, FEW.calibration))
+    assert abs(steady[0]) < 0.01 * guess[0]
+    assert halves[0] > 0.05 * guess[0]
+
+
+def test_a_compressed_film_shows_a_law_that_is_too_slow_and_its_interval_knows(tmp_path: Path) -> None:
+    """A real encoder without noise: without its line in the budget the interval would not hold the truth."""
+    case = make_case("A", background=0.1, peak=0.85)
+    film = render_film(case, tmp_path, Camera(size=(360, 360), frames=160, crf=28))
+    field = read_field(film, load_settings(overrides={"recording.grid": (72, 72)}))
+    problem, guess = pose(field, "A")
+    assert problem.window.encoding is not None
+    assert problem.window.encoding.held_back > 0.3
+    done = calibrate("A", problem, {"weak": guess}, FEW)
+    truth = truth_of("A", problem)
+    found = list(done.estimates.values())
+    assert [e.value for e in found] < list(truth)
+    assert all(e.low < t < e.high for e, t in zip(found, truth, strict=True))
+    kept = [line for line in done.budget if line.name != budget.ENCODER]
+    narrow = add_up(done.fit.coefficients, kept)
+    assert any(not e.low < t < e.high for e, t in zip(narrow, truth, strict=True))
+
+
+def test_a_wrong_law_leaves_more_than_noise() -> None:
+    problem, guess = pose(known_field("B", 64, 120), "A")
+    window = replace(problem.window, encoding=Encoding(1 / 219))
+    assert calibrate("A", replace(problem, window=window), {"weak": guess}, FEW).misfit > 4

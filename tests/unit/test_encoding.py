@@ -1,0 +1,190 @@
+"""What an encoder does to a film: changes that it holds back, and B frames that are late, measured and corrected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from video2pde.calibration.window import deconvolve_cells, prepare_window
+from video2pde.errors import InputError
+from video2pde.field import Encoding, Field, Grid
+from video2pde.recording import read_field
+from video2pde.recording.encoding import correct_b_frames, held_back, LONGEST, measure_encoding, measure_lag
+from video2pde.recording.synth import Camera, make_case, render_film
+
+FRAMES, SIZE, GAP = 41, 24, 4
+LEVEL = 1 / 255
+
+
+def moving() -> NDArray[np.float32]:
+    """Give a blob that widens, as it would be without an encoder."""
+    axis = np.linspace(-1, 1, SIZE)
+    square = axis[:, None] ** 2 + axis**2
+    width = 0.05 + 0.01 * np.arange(FRAMES)
+    return np.asarray(np.exp(-square / width[:, None, None]) / 2, np.float32)
+
+
+def marks(frames: int = FRAMES, gap: int = GAP) -> NDArray[np.bool_]:
+    return np.asarray(np.arange(frames) % gap != 0)
+
+
+def held(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Let every frame between repeat the last one that is not."""
+    return values[np.arange(len(values)) // GAP * GAP]
+
+
+def corrected(values: NDArray[np.float32], b_frames: NDArray[np.bool_]) -> NDArray[np.float32] | None:
+    """Correct B frames where they are seen to be late, as a calibration does; None where they are not."""
+    if not measure_encoding(values, LEVEL, b_frames).late_b_frames:
+        return None
+    seen = values.copy()
+    correct_b_frames(seen, b_frames)
+    return seen
+
+
+def test_b_frames_that_repeat_are_replaced_by_the_curve_through_the_others() -> None:
+    truth = moving()
+    repeated = held(truth)
+    values = corrected(repeated, marks())
+    assert values is not None
+    before = np.abs(repeated - truth).max()
+    assert measure_lag(repeated, marks())[0] == pytest.approx(0.5, abs=0.01)
+    assert np.abs(values - truth)[GAP:-GAP].max() < 0.01 * before
+    assert np.abs(values - truth).max() < 0.05 * before  # one-sided at the ends
+    np.testing.assert_array_equal(values[~marks()], truth[~marks()])
+
+
+def test_b_frames_that_lead_are_corrected_as_well() -> None:
+    truth = moving()
+    early = truth[np.minimum(-(-np.arange(FRAMES) // GAP) * GAP, FRAMES - 1)]
+    assert measure_lag(early, marks())[0] == pytest.approx(-0.5, abs=0.01)
+    values = corrected(early, marks())
+    assert values is not None
+    assert np.abs(values - truth)[GAP:-GAP].max() < 1e-3
+
+
+IRREGULAR = np.isin(np.arange(FRAMES), [1, 2, 5, 8, 9, 10, 14, 20, 21, 27, 28, 29, 33])
+
+
+@pytest.mark.parametrize("b_frames", [marks(), IRREGULAR], ids=["regular", "irregular"])
+def test_frames_that_do_not_lag_are_left_alone(b_frames: NDArray[np.bool_]) -> None:
+    """Nor does noise make a lag, wherever the frames between lie."""
+    truth = moving()
+    noises = [np.random.default_rng(seed).normal(0, 0.05, truth.shape).astype(np.float32) for seed in range(6)]
+    for values in (truth, *(truth + noise for noise in noises)):
+        lag, known_to = measure_lag(values, b_frames)
+        assert abs(lag) <= 3 * known_to
+        assert corrected(values, b_frames) is None
+
+
+def test_an_encoder_that_holds_changes_back_makes_b_frames_late() -> None:
+    """Neither late nor early on the whole: every second frame repeats, and so do the B frames."""
+    values = moving()
+    values[1::2] = values[:-1:2]
+    assert measure_encoding(values, LEVEL / 100).held_back > 0.3
+    assert corrected(values, marks()) is not None
+
+
+def test_noise_hides_no_lag() -> None:
+    values = held(moving()) + np.random.default_rng(1).normal(0, 2e-3, (FRAMES, SIZE, SIZE)).astype(np.float32)
+    assert 0.2 < measure_lag(values, marks())[0] < 0.5
+    assert corrected(values, marks()) is not None
+
+
+def test_names_without_meaning_change_nothing() -> None:
+    """Films of such frames alone, and frames at the end without a later one."""
+    values = held(moving())
+    every = np.ones(FRAMES, bool)
+    every[0] = every[LONGEST + 2] = False
+    for b_frames in (np.zeros(FRAMES, bool), np.ones(FRAMES, bool), every):
+        seen = values.copy()
+        correct_b_frames(seen, b_frames)
+        np.testing.assert_array_equal(seen, values)
+    seen = values[:-2].copy()
+    correct_b_frames(seen, marks()[:-2])
+    np.testing.assert_array_equal(seen[-2:], values[-4:-2])
+    assert (seen[:-2] != values[:-4]).any()
+
+
+def test_a_still_picture_has_no_lag() -> None:
+    assert measure_lag(np.full((FRAMES, 4, 4), 0.25, np.float32), marks()) == (0.0, 0.0)
+
+
+def test_only_the_calibration_sees_corrected_frames() -> None:
+    grid = Grid(SIZE, SIZE, 200.0, 200.0)
+    values = held(moving())
+    encoding = measure_encoding(values, LEVEL, marks())
+    assert encoding.late_b_frames
+    field = Field(values, np.arange(FRAMES) / 10, grid, encoding=encoding)
+    window = prepare_window(field)
+    expected = deconvolve_cells(values)
+    correct_b_frames(expected, marks())
+    np.testing.assert_array_equal(window.values, expected)
+    np.testing.assert_array_equal(field.values, values)
+    nodes = Field(values, field.times, Grid(SIZE, SIZE, 200.0, 200.0, pitch="nodes"), encoding=encoding)
+    assert (prepare_window(nodes).values != values).any()
+    np.testing.assert_array_equal(nodes.values, values)
+    np.testing.assert_array_equal(prepare_window(nodes, undo_coding=False).values, values)
+
+
+def test_a_field_keeps_what_was_measured(tmp_path: Path) -> None:
+    encoding = Encoding(1 / 219, 0.25, marks(), late_b_frames=True)
+    field = Field(moving(), np.arange(FRAMES) / 10, Grid(SIZE, SIZE, 200.0, 200.0), encoding=encoding)
+    again = Field.load(field.save(tmp_path / "field.npz")).encoding
+    part = field.frames(slice(3, 20)).encoding
+    assert again is not None
+    assert part is not None
+    assert (again.level, again.held_back, again.late_b_frames) == (1 / 219, 0.25, True)
+    np.testing.assert_array_equal(again.b_frames, marks())
+    np.testing.assert_array_equal(part.b_frames, marks()[3:20])
+    assert part.held_back == 0.25
+    with pytest.raises(InputError, match="12 marks of B frames for 41"):
+        Field(moving(), field.times, field.grid, encoding=Encoding(1 / 219, b_frames=marks(12)))
+
+
+def test_a_film_says_which_of_its_frames_are_b_frames_and_how_large_a_level_is(tmp_path: Path) -> None:
+    """H.264 without noise has them, and they lag; lossless H.264 has none."""
+    case = make_case("C", background=0.1, peak=0.85)
+    film = render_film(case, tmp_path, Camera(size=(180, 180), frames=60, crf=18))
+    field = read_field(film)
+    assert field.encoding is not None
+    b_frames = field.encoding.b_frames
+    assert b_frames is not None
+    assert 0.3 < b_frames.mean() < 0.9
+    assert not b_frames[0]
+    assert measure_lag(field.values, b_frames)[0] > 0.02
+    assert field.encoding.level == pytest.approx(1 / 219)  # limited range
+    lossless = render_film(case, tmp_path / "lossless", Camera(size=(180, 180), frames=10, crf=0))
+    prompt = read_field(lossless).encoding
+    assert prompt is not None
+    assert prompt.b_frames is None
+    assert prompt.held_back < field.encoding.held_back
+
+
+def ramp(frames: int = 41, step: int = 1) -> np.ndarray:
+    """Give a picture whose left half rises, renewed every ``step`` frames, and whose right half stands still."""
+    level = np.repeat(np.arange(frames)[::step], step)[:frames] / frames
+    values = np.full((frames, 8, 8), 0.3, np.float32)
+    values[:, :, :4] = level[:, None, None]
+    return values
+
+
+@pytest.mark.parametrize(("step", "share"), [(1, 0.0), (2, 0.5), (4, 0.75)])
+def test_only_changing_cells_count(step: int, share: float) -> None:
+    assert held_back(ramp(step=step), LEVEL) == pytest.approx(share, abs=0.03)
+
+
+def test_more_frames_a_second_hold_no_more_back() -> None:
+    """The same film at 120 and at 480 frames: renewed every 2 and every 8 frames, it is as late."""
+    slow, fast = held_back(ramp(120, 2), LEVEL), held_back(ramp(480, 8), LEVEL)
+    assert slow == pytest.approx(0.5, abs=0.03)
+    assert fast == pytest.approx(slow, abs=0.03)
+
+
+def test_noise_leaves_nothing_repeated_and_a_still_picture_has_nothing_to_hold_back() -> None:
+    noise = np.random.default_rng(0).normal(0, 1e-3, (41, 8, 8)).astype(np.float32)
+    assert held_back(ramp(step=4) + noise, LEVEL) == 0.0
+    assert held_back(np.full((10, 4, 4), 0.2, np.float32), LEVEL) == 0.0
