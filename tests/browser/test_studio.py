@@ -170,6 +170,7 @@ def test_the_whole_story(browser: Browser, server: Client, session: dict[str, An
         assert violations(page) == []
         command = page.locator(".command").text_content() or ""
         assert "--every" not in command
+        assert "--crop 40,20,160,160" in command
         page.get_by_role("button", name="Start the run").click()
         watch(page)
         page.get_by_role("link", name="Open the result").click()

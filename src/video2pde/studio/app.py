@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import secrets
 import socket
 import threading
@@ -27,6 +29,8 @@ from video2pde.studio.routes import ROUTES
 
 ADDRESS = "127.0.0.1"
 FILES = {"": "index.html", "studio.js": "studio.js", "studio.css": "studio.css"}
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's malloc.h
+LARGE_BLOCK = 256_000
 THREADS = 16
 """Requests that may work at a time; the others wait."""
 
@@ -81,11 +85,23 @@ def open_socket(port: int) -> socket.socket:
     return found
 
 
+def give_memory_back() -> None:
+    """Have the C library return large blocks to the system as soon as they are free, where it can be told to.
+
+    Frames of megabytes come and go in many threads; kept for later use, as is usual, they would add up.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        tell = ctypes.CDLL(None).mallopt
+        tell(M_MMAP_THRESHOLD, LARGE_BLOCK)
+        tell(M_ARENA_MAX, 2)
+
+
 def serve_folder(
     root: Path, port: int, browser: bool, hosts: Sequence[str] = (), say: Callable[[str], None] = print
 ) -> None:
     """Serve the studio of a folder until Ctrl-C; runs go on by themselves."""
     folder = Folder(root)
+    give_memory_back()
     listening = open_socket(port)
     chosen = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)

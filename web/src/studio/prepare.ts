@@ -55,7 +55,8 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
     });
     refreshers.push(() => {
       const value = draft.get(key);
-      input.value = value === undefined ? "" : String(value);
+      // what is being typed is not to be overwritten
+      if (document.activeElement !== input) input.value = value === undefined ? "" : String(value);
       const own = plan?.automatic[key];
       input.placeholder = own === undefined || own === null ? "automatic" : `${String(own)} (automatic)`;
     });
@@ -207,7 +208,7 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   }
   function refresh(): void {
     for (const one of refreshers) one();
-    out.value = draft.choice.out;
+    if (document.activeElement !== out) out.value = draft.choice.out;
     preset.value = draft.choice.preset;
     figures.checked = draft.choice.figures;
     undo.disabled = !draft.canUndo;

@@ -33,7 +33,7 @@ function row(draft: Draft, key: string, value: unknown, meaning: string, refresh
   input.addEventListener("change", () => draft.set(key, parse(input.value.trim(), value)));
   const refresh = (): void => {
     const touched = draft.get(key);
-    input.value = touched === undefined ? "" : String(touched);
+    if (document.activeElement !== input) input.value = touched === undefined ? "" : String(touched);
   };
   refresh();
   refreshers.push(refresh);
