@@ -31,6 +31,7 @@ export class Stage {
   private line: [Point, Point] | null = null;
   private corners: Point[] = [];
   private url = "";
+  private busy = false;
   private turn = 0;
   private settle = 0;
   private moved: () => void = () => undefined;
@@ -72,7 +73,12 @@ export class Stage {
     else this.moved();
   }
 
+  /** Show a crop that was chosen elsewhere; what is being drawn by hand comes first. */
   setBox(box: Box): void {
+    if (!this.busy) this.place(box);
+  }
+
+  private place(box: Box): void {
     this.box = box;
     this.draw();
   }
@@ -150,6 +156,7 @@ export class Stage {
       if (event.button !== 0) return;
       from = this.at(event);
       first = this.box;
+      this.busy = true;
       this.overlay.setPointerCapture(event.pointerId);
       const handle = (event.target as Element).getAttribute("data-part");
       part = this.tool === "crop" ? (handle ?? "new") : this.tool;
@@ -162,17 +169,20 @@ export class Stage {
       if (part === "") return;
       const to = this.at(event);
       if (part === "ruler") this.setLine([from, to]);
-      else if (part === "new") { if (Math.hypot(to[0] - from[0], to[1] - from[1]) > 4) this.setBox(between(from, to, size)); }
+      else if (part === "new") { if (Math.hypot(to[0] - from[0], to[1] - from[1]) > 4) this.place(between(from, to, size)); }
       else if (part === "brush" || part === "erase") { this.dab(from, to); from = to; }
-      else if (part !== "polygon") this.setBox(drag(first, part, to[0] - from[0], to[1] - from[1], size));
+      else if (part !== "polygon") this.place(drag(first, part, to[0] - from[0], to[1] - from[1], size));
     });
-    this.overlay.addEventListener("pointerup", (event) => {
+    const end = (event: PointerEvent): void => {
       const to = this.at(event);
+      this.busy = false;
       if (part === "ruler") this.actions.ruler(from, to);
       else if (part === "brush" || part === "erase") this.actions.mask(true);
       else if (part !== "" && part !== "polygon" && String(this.box) !== String(first)) this.actions.crop(this.box);
       part = "";
-    });
+    };
+    this.overlay.addEventListener("pointerup", end);
+    this.overlay.addEventListener("pointercancel", end);
     this.overlay.addEventListener("dblclick", () => { if (this.tool === "polygon") this.closePolygon(); });
     this.overlay.addEventListener("keydown", (event) => this.press(event, size));
   }
@@ -182,7 +192,7 @@ export class Stage {
     if (event.key === "Enter" && this.tool === "polygon") this.closePolygon();
     else if (arrow && this.tool === "crop") {
       const step = event.shiftKey ? 10 : 1;
-      this.setBox(drag(this.box, event.altKey ? "se" : "move", step * arrow[0], step * arrow[1], size));
+      this.place(drag(this.box, event.altKey ? "se" : "move", step * arrow[0], step * arrow[1], size));
       this.actions.crop(this.box);
     } else return;
     event.preventDefault();
