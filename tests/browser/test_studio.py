@@ -18,6 +18,7 @@ from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import pytest
+from PIL import Image
 from watching import wait_until
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "unit"))
@@ -298,6 +299,36 @@ def test_the_keyboard_moves_the_crop(browser: Browser, server: Client, session: 
         wait_until(lambda: field.input_value() == "11,20,29,20")
         page.keyboard.press("Control+z")
         wait_until(lambda: field.input_value() == "11,20,30,20")
+
+
+def test_a_mask_is_drawn_and_kept(browser: Browser, server: Client, session: dict[str, Any], folder: Path) -> None:
+    """A polygon and a stroke of the brush, less what is rubbed out, become a picture that the command names."""
+    np.save(folder / "masked.npy", np.zeros((8, 50, 60), np.uint8))
+    with studio(browser, server, session, "?view=prepare&film=masked.npy") as page:
+        page.wait_for_selector(".prepare[data-planned]")
+        page.get_by_label("after every change").uncheck()
+        overlay, size = page.locator(".overlay"), (60, 50)
+        page.get_by_label("Mask: polygon").check()
+        for corner in ((10, 10), (30, 10), (30, 30), (10, 30)):
+            drag(page, overlay, size, corner)
+        page.keyboard.press("Enter")
+        page.get_by_label("Mask: brush").check()
+        page.get_by_label("Width of the brush").fill("6")
+        drag(page, overlay, size, (40, 40), (50, 40))
+        page.get_by_label("Mask: rub out").check()
+        drag(page, overlay, size, (20, 20), (20, 21))
+        page.get_by_role("button", name="Use this mask").click()
+        wait_until(lambda: "--mask masked-mask.png" in (page.locator(".command").text_content() or ""))
+    mask = np.asarray(Image.open(folder / "masked-mask.png"))
+    assert mask.shape == (50, 60)
+    assert [int(mask[y, x]) for x, y in ((12, 12), (28, 28), (45, 40), (20, 20), (5, 5), (45, 20))] == [
+        255,
+        255,
+        255,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_a_stranger_sees_nothing(browser: Browser, server: Client, session: dict[str, Any]) -> None:  # noqa: ARG001
