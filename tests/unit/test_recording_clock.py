@@ -151,3 +151,26 @@ def test_pictures_without_times_still_need_a_rate(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="carries no frame times"):
         read_field(where, PLAIN)
     assert read_field(where, PLAIN.model_copy(update={"fps": 4.0})).times == pytest.approx([0, 0.25, 0.5])
+
+
+def test_times_and_pixels_from_ome(tmp_path: Path) -> None:
+    """tifffile's own OME writer: uneven times of planes, and the size of a pixel."""
+    stack = np.stack([picture(level) for level in (500, 600, 700, 750)])
+    times = [0.0, 0.5, 2.0, 7.5]
+    planes = {"DeltaT": times, "DeltaTUnit": ["min"] * 4, "TheT": [0, 1, 2, 3], "TheC": [0] * 4, "TheZ": [0] * 4}
+    metadata = {"axes": "TYX", "PhysicalSizeX": 0.25, "PhysicalSizeXUnit": "µm", "Plane": planes}
+    tifffile.imwrite(tmp_path / "x.ome.tif", stack, metadata=metadata, photometric="minisblack")
+    field = read_field(tmp_path / "x.ome.tif", PLAIN)
+    assert field.times == pytest.approx(60 * np.array(times))
+    assert (field.grid.dx, field.grid.unit) == (pytest.approx(0.25), "µm")
+    scaled = read_field(tmp_path / "x.ome.tif", PLAIN.model_copy(update={"scale": "2mm"}))
+    assert (scaled.grid.dx, scaled.grid.unit) == (pytest.approx(2.0), "mm")
+
+
+def test_interval_and_pixels_from_imagej(tmp_path: Path) -> None:
+    stack = np.stack([picture(level) for level in (500, 600, 700, 750)])
+    metadata = {"axes": "TYX", "finterval": 0.2, "unit": "um"}
+    tifffile.imwrite(tmp_path / "ij.tif", stack, imagej=True, resolution=(4.0, 4.0), metadata=metadata)
+    field = read_field(tmp_path / "ij.tif", PLAIN)
+    assert field.times == pytest.approx([0, 0.2, 0.4, 0.6])
+    assert (field.grid.dx, field.grid.unit) == (pytest.approx(0.25), "µm")

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
+from recording_files import levels, write_film
 
 from video2pde.errors import InputError
 from video2pde.recording import read_recording
@@ -116,3 +118,15 @@ def test_regions_of_fiji_are_a_mask(tmp_path: Path) -> None:
     ).field.mask
     assert both is not None
     assert both.sum() > 1.4 * mask.sum()
+
+
+def test_the_luma_of_a_film_is_divided_as_intensity(tmp_path: Path) -> None:
+    """Limited-range luma begins at 16; a flat-field picture of 8 bits at 0."""
+    dome = 1 - 0.4 * ((Y - 24) ** 2 + (X - 30) ** 2) / 900
+    u = np.array([0.3, 0.5, 0.7, 0.8])
+    write_film(tmp_path / "film.mp4", levels(u[:, None, None] * dome, 16, 235))
+    Image.fromarray(np.round(255 * dome).astype(np.uint8)).save(tmp_path / "flat.png")
+    settings = RecordingSettings(observable="bright", border=0, reference=str(tmp_path / "flat.png"))
+    field = read_recording(tmp_path / "film.mp4", settings).field
+    assert field.values.mean(axis=(1, 2)) == pytest.approx(u, abs=0.01)
+    assert field.values.std(axis=(1, 2)).max() < 0.02

@@ -35,6 +35,7 @@ class Header:
     counted : the times count frames (from names such as t0005), so that a frame rate scales them.
     tick : resolution of the recorded times, s.
     pixel_aspect : width over height of a camera pixel.
+    pixel : size of a camera pixel and its unit, where the file says so.
     notes : what the reader did that the user should know.
     """
 
@@ -50,6 +51,7 @@ class Header:
     limit: float | None = None
     tick: float = 0.0
     pixel_aspect: float = 1.0
+    pixel: tuple[float, str] | None = None
     notes: tuple[str, ...] = ()
 
 

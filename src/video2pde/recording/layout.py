@@ -69,7 +69,7 @@ def plan_layout(header: Header, settings: RecordingSettings) -> Layout:
             "the added cells carry no information"
         )
     _require_room(header, settings, (ny, nx))
-    size_y, size_x, unit = _extent(settings, height, width, header.pixel_aspect, notes)
+    size_y, size_x, unit = _extent(settings, height, width, header, notes)
     return Layout(crop, border, Grid(ny, nx, size_y, size_x, unit, settings.pitch), tuple(notes))
 
 
@@ -115,8 +115,9 @@ def _default_grid(height: int, width: int) -> tuple[int, int]:
 
 
 def _extent(
-    settings: RecordingSettings, height: int, width: int, aspect: float, notes: list[str]
+    settings: RecordingSettings, height: int, width: int, header: Header, notes: list[str]
 ) -> tuple[float, float, str]:
+    aspect = header.pixel_aspect
     if settings.scale is not None:
         size, unit = parse_scale(settings.scale)
         if settings.extent is not None:
@@ -124,5 +125,9 @@ def _extent(
         return size * height, size * width * aspect, unit
     if settings.extent is not None:
         return (*settings.extent, "image units")
+    if header.pixel is not None:
+        size, unit = header.pixel
+        notes.append(f"a pixel of {size:g} {unit} from the file's metadata; --scale overrides it")
+        return size * height, size * width * aspect, unit
     longer = max(height, width * aspect)
     return LONGER_SIDE * height / longer, LONGER_SIDE * width * aspect / longer, "image units"

@@ -285,7 +285,12 @@ class _Reading:
         return line
 
     def _divide(self, values: NDArray[np.float32], reference: NDArray[np.float64]) -> Normalisation:
-        """Divide by the reference, both less the dark level."""
+        """Divide by the reference, both less the dark level; pictures are intensities, a film's luma is made one."""
+        black, gain = np.float32(self.header.black), np.float32(self.header.gain)
+        values -= black
+        values *= gain
+        if not names_picture(self.settings.reference):
+            reference = (reference - float(black)) * float(gain)
         dark = self.settings.dark if self.settings.dark == OUTSIDE else self._dark_picture()
         if isinstance(dark, np.ndarray):
             dark = np.asarray(self.resizer(np.asarray(dark, float)), float)
@@ -301,9 +306,9 @@ class _Reading:
         light.apply(values, self.settings.observable)
         self.notes += light.notes
         self.warnings += light.warnings
-        slope = float(np.mean(1.0 / light.span))
+        slope = float(gain) * float(np.mean(1.0 / light.span))
         sign = 1.0 if self.settings.observable == "bright" else -1.0
-        base = -float(np.mean(light.dark / light.span))
+        base = -float(np.mean((light.dark + float(black * gain)) / light.span))
         return Normalisation(sign * slope, base if sign > 0 else 1.0 - base, by_picture=True)
 
 

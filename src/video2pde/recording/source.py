@@ -53,8 +53,8 @@ def names_picture(value: object) -> bool:
 def find_picture(path: Path, name: str) -> Path:
     """Find a picture by its path, or by its name (with or without suffix) in the folder ``path`` or beside the file."""
     folder = path if path.is_dir() else path.parent
-    inside = [folder / name, *sorted(folder.glob(f"{name}.*"))] if "*" not in name else []
-    for file in (*inside, Path(name)):
+    named = [file for file in sorted(folder.iterdir()) if file.stem == name]
+    for file in (folder / name, *named, Path(name)):
         if file.is_file():
             return file
     raise InputError(f"no such picture: {name} (neither a path nor a name in {folder})")

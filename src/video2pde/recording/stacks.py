@@ -27,8 +27,8 @@ from video2pde.recording.base import (
     require_real,
     to_grey,
 )
+from video2pde.recording.metadata import pixel_size, plane_times, SECONDS
 
-SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "min": 60.0, "h": 3600.0}
 WHITE_IS_ZERO = 0
 OME_SHARE = 64
 """Planes for each page that OME's metadata may declare: the rest would lie in other files."""
@@ -62,15 +62,19 @@ class Stack:
         if colour and limit is not None:
             white = limit
         interval = _frame_interval(tiff)
+        times = plane_times(tiff)
         notes = () if interval is None else (f"frame interval {interval:g} s from the file's metadata",)
+        if times is not None:
+            notes = ("times of the planes from the file's metadata (OME)",)
         return Header(
             kind=f"TIFF stack ({page.dtype})",
             height=int(page.imagelength),
             width=int(page.imagewidth),
             frames=_declared_frames(tiff, self.path.stat().st_size),
-            timed=interval is not None,
+            timed=interval is not None or times is not None,
             white=white,
             limit=limit,
+            pixel=pixel_size(tiff),
             notes=notes,
         )
 
@@ -80,6 +84,7 @@ class Stack:
         with self._open() as tiff:
             interval = _frame_interval(tiff)
             step = np.nan if interval is None else interval
+            times = plane_times(tiff)
             pages = len(tiff.pages)
             contiguous = _imagej_contiguous(tiff, header)
             count = pages if contiguous is None else contiguous
@@ -94,7 +99,7 @@ class Stack:
                         f"{header.width}×{header.height}; all pages must have one size"
                     )
                 require_finite(self.path, index, picture)
-                yield Frame(index * step, picture)
+                yield Frame(index * step if times is None or index >= len(times) else times[index], picture)
             if contiguous is None and (_chain_broken(tiff, size) or (header.frames or 0) > pages):
                 raise DamagedError(self.path, pages, header.frames, "the file ends before its last page")
 
