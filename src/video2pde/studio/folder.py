@@ -37,7 +37,7 @@ class Folder:
         return path
 
     def place(self, name: str) -> Path:
-        """Give the path that ``name`` means, whether or not there is something; refuse one that leaves the folder."""
+        """Return the path that ``name`` means, whether or not there is something; refuse one that leaves the folder."""
         parts = PurePosixPath(name).parts
         bad = not parts or name.startswith("/") or "\\" in name or "\0" in name
         if bad or any(part in ("..", ".") or part.startswith(HIDDEN) for part in parts):
@@ -49,7 +49,7 @@ class Folder:
         return path
 
     def find(self, name: str) -> Path:
-        """Give the path of a file or folder that is there."""
+        """Return the path of a file or folder that is there."""
         path = self.place(name)
         try:
             mode = path.stat().st_mode
@@ -62,16 +62,16 @@ class Folder:
         return path
 
     def name(self, path: Path) -> str:
-        """Give the name by which a page knows a path."""
+        """Return the name by which a page knows a path."""
         return path.relative_to(self.root).as_posix()
 
     def version(self, path: Path) -> str:
-        """Give a text that changes when the file is replaced."""
+        """Return a text that changes when the file is replaced."""
         found = path.stat()
         return f"{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
 
     def free_name(self, wanted: str) -> Path:
-        """Give a path for a new file or folder beside the others: ``wanted``, or with a number before its suffix."""
+        """Return a path for a new file or folder beside the others: ``wanted``, or with a number before its suffix."""
         path = self.place(wanted)
         number = 2
         while path.exists() or path.is_symlink():

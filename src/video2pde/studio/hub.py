@@ -56,7 +56,7 @@ class Hub:
             self.jobs.release()
 
     async def listen(self, run: str | None) -> AsyncIterator[Event]:
-        """Give events as they come: jobs for everybody, the stages of ``run`` for who watches it."""
+        """Return events as they come: jobs for everybody, the stages of ``run`` for who watches it."""
         queue: asyncio.Queue[Event] = asyncio.Queue(QUEUED)
         self._listeners[queue] = run
         try:
@@ -83,7 +83,7 @@ class Hub:
         return json.dumps([asdict(job) for job in self.jobs.all])
 
     def live_page(self, run: str) -> Path:
-        """Give the file that holds the page of a run as far as it has come."""
+        """Return the file that holds the page of a run as far as it has come."""
         return self.folder.own / f"live-{hashlib.sha256(run.encode()).hexdigest()[:16]}.html"
 
     async def _beat(self) -> None:

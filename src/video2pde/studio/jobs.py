@@ -129,7 +129,7 @@ class Jobs:
         self._children.clear()
 
     def output(self, job: Job) -> Path:
-        """Give the file of what a job's process printed."""
+        """Return the file of what a job's process printed."""
         return self._folder.own / f"{job.id}.txt"
 
     def _start(self, job: Job) -> None:

@@ -55,7 +55,7 @@ class Wish:
         return load_settings(self.preset, overrides=dict(self.touched))
 
     def arguments(self) -> list[str]:
-        """Give the words behind ``video2pde`` that do the same, typed in the folder that is open."""
+        """Return the words behind ``video2pde`` that do the same, typed in the folder that is open."""
         words = ["run", _as_path(self.film), "--out", _as_path(self.out)]
         if self.preset != "default":
             words += ["--preset", self.preset]
@@ -72,12 +72,12 @@ class Wish:
         return words if self.figures else [*words, "--no-figures"]
 
     def command(self) -> str:
-        """Give the command line to copy."""
+        """Return the command line to copy."""
         return shlex.join(["video2pde", *self.arguments()])
 
 
 def suggest_out(folder: Folder, film: str) -> str:
-    """Give a free name for the run of a recording, beside it."""
+    """Return a free name for the run of a recording, beside it."""
     path = PurePosixPath(film)
     return folder.name(folder.free_name(str(path.with_name(f"{path.stem.lstrip('.-') or 'film'}-run"))))
 

@@ -56,7 +56,7 @@ class Reader:
         return self.header.frames if times is None else len(times)
 
     def frame(self, number: int) -> tuple[float, Picture]:
-        """Give the time (s; NaN where there is none) and a copy of the picture of a frame."""
+        """Return the time (s; NaN where there is none) and a copy of the picture of a frame."""
         with self._lock:
             time, picture = self._source.frame(max(0, number))
             return time, np.array(picture)

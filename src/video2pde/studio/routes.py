@@ -125,7 +125,7 @@ async def thumbnail(request: Request) -> Response:
 
 @told
 async def look(request: Request) -> Response:
-    """Give u in one frame with the settings of the page."""
+    """Return u in one frame with the settings of the page."""
     hub, values = hub_of(request), await body(request)
     wish = Wish.of(values)
     place = values.get("number", 0)

@@ -69,7 +69,7 @@ class Screen:
         return film
 
     def shot(self, name: str, version: str | None, number: int, side: int, quick: bool) -> Shot:
-        """Give a frame of a recording, reduced to ``side`` pixels on its longer side."""
+        """Return a frame of a recording, reduced to ``side`` pixels on its longer side."""
         film = self.open(name, version)
         key = (film.name, film.version, number, side)
         with self._lock:
@@ -85,7 +85,7 @@ class Screen:
         return shot
 
     def thumbnail(self, name: str) -> Shot:
-        """Give a small picture from the middle of a recording, without keeping it open."""
+        """Return a small picture from the middle of a recording, without keeping it open."""
         path = self._folder.find(name)
         key = (name, self._folder.version(path), -1, THUMBNAIL)
         with self._lock:
@@ -153,7 +153,7 @@ class OpenFilm:
         return Shot(number, at, _jpeg(picture, self.header, self._range, side))
 
     def stand_in(self, number: int) -> Shot | None:
-        """Give the small picture of the nearest frame that there is one of; None where there is none yet."""
+        """Return the small picture of the nearest frame that there is one of; None where there is none yet."""
         stride = self._stride
         return self._stand_ins.get(round(number / stride) * stride)
 
@@ -178,7 +178,7 @@ class OpenFilm:
 
 
 def _shown_range(reader: Reader) -> tuple[float, float]:
-    """Give the intensities that are shown black and white: those of the format, or of the first and middle frame."""
+    """Return the intensities that are shown black and white: those of the format, or of the first and middle frame."""
     header = reader.header
     if header.white is not None:
         return 0.0, header.white

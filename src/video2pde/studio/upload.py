@@ -27,7 +27,7 @@ class DiskFullError(InputError):
 
 
 def clean_name(name: str) -> str:
-    """Give the name under which a dropped file is kept; refuse what is no recording."""
+    """Return the name under which a dropped file is kept; refuse what is no recording."""
     clean = FORBIDDEN.sub("_", PurePosixPath(name.replace("\\", "/")).name).strip().lstrip(".")
     if not clean or len(clean.encode()) > 200:
         raise InputError("this file has no name that can be kept; rename it first")

@@ -111,7 +111,7 @@ def _collect(stage: StageState, step: int, state: RunState) -> None:
 
 
 def _tail(path: Path) -> list[tuple[str, str]]:
-    """Give level and text of the log's last lines; a line that goes on below the first belongs to it."""
+    """Return level and text of the log's last lines; a line that goes on below the first belongs to it."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

@@ -111,7 +111,7 @@ def _spacing(order: Order) -> str:
 
 
 def _linear(part: Part) -> float | None:
-    """Give k where the part is k·D^α u, which joins the one linear stencil of the pass."""
+    """Return k where the part is k·D^α u, which joins the one linear stencil of the pass."""
     slope = sympy.diff(part.density, U)
     linear = not part.uses_gradient and slope.is_number and (part.derivative != (0, 0) or part.density == slope * U)
     return float(slope) if linear else None
@@ -124,7 +124,7 @@ def _discretise(part: Part, over: _Pass) -> sympy.Expr:
 
 
 def _linear_weights(terms: tuple[Term, ...]) -> dict[Offset, list[str]]:
-    """Give each neighbour's weight in the identity, the drift and every term k·D^α u together."""
+    """Return each neighbour's weight in the identity, the drift and every term k·D^α u together."""
     weights: dict[Offset, list[str]] = {(0, 0): ["rest"]}
     scaled = [("-vx", (1, 0), 1.0), ("-vy", (0, 1), 1.0)]
     for n, term in enumerate(terms):
@@ -223,7 +223,7 @@ def write_law(terms: tuple[Term, ...], flows: bool = False) -> str:
 
 
 def law_key(terms: tuple[Term, ...], flows: bool = False) -> str:
-    """Give the key of a law in a script: the same terms have the same one."""
+    """Return the key of a law in a script: the same terms have the same one."""
     return f"law-{hashlib.sha256(write_law(terms, flows).encode()).hexdigest()[:12]}"
 
 

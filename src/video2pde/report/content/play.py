@@ -78,7 +78,7 @@ def make_play(model: SavedModel, player: Player, outside: NDArray[np.bool_] | No
 
 
 def _sample_flow(model: SavedModel, player: Player) -> tuple[NDArray[np.float32] | None, NDArray[np.float64] | None]:
-    """Give the flow's fields on the film's cells, and their factors averaged over the intervals between frames."""
+    """Return the flow's fields on the film's cells, and their factors averaged over the intervals between frames."""
     flow, film = model.flow, player.observed
     if flow is None:
         return None, None
