@@ -174,17 +174,21 @@ def select(
     table = _compare(calibrations, scores, validation, tolerance, pixel)
     if named and len(table) == 1:
         return _judge_named(table[0], calibrations, validation.persistence, tolerance)
-    admissible = [c for c in table if c.admissible]
-    # a law whose calibration did not converge has no interval; it is a last resort
-    admissible = [c for c in admissible if calibrations[c.library].fit.converged] or admissible
+    forward = [c for c in table if c.admissible]
+    # a law whose fit did not converge has no interval, and is no law that anyone could use
+    admissible = [c for c in forward if calibrations[c.library].fit.converged]
     if not any(c.beats_persistence for c in table):
         reason = (
             "nothing beats persistence by more than its uncertainty "
-            f"(persistence {validation.persistence.full.rrmse:.2%}, best law {best.full.rrmse:.2%})"
+            f"(persistence {validation.persistence.full.rrmse:.2%}, best law {best.full.rrmse:.2%}){_nearest(table)}"
         )
         return _freeze("no_law", reason, None, (), None, table, tolerance)
+    if forward and not admissible:
+        reasons = "; ".join(f"{c.library}: {calibrations[c.library].fit.reason}" for c in forward)
+        reason = f"no fit of a law that predicts has converged ({reasons}){_nearest(forward)}"
+        return _freeze("no_law", reason, None, (), None, table, tolerance)
     if not admissible:
-        reason = "only laws with backward diffusion fit, and those cannot be run forward"
+        reason = f"only laws with backward diffusion fit, and those cannot be run forward{_nearest(table)}"
         return _freeze("no_law", reason, None, (), None, table, tolerance)
     lowest = min(c.rrmse for c in admissible)
     leader = min(admissible, key=lambda c: c.rrmse)
@@ -207,7 +211,19 @@ def select(
             "range of u and of gradients, or a longer one, would decide"
         )
         return _freeze("ambiguous", reason, winner.library, others, front_best, table, tolerance, tied)
-    return _freeze("law", _reason(winner, table, tolerance), winner.library, others, front_best, table, tolerance)
+    return _freeze(
+        "law", _reason(winner, table, tolerance, calibrations), winner.library, others, front_best, table, tolerance
+    )
+
+
+def _nearest(table: Sequence[Candidate]) -> str:
+    """Name the candidate with the smallest error, with its coefficients: what came nearest is worth knowing."""
+    finite = [c for c in table if np.isfinite(c.rrmse)]
+    if not finite:
+        return ""
+    best = min(finite, key=lambda c: c.rrmse)
+    listed = ", ".join(f"{name} {estimate.value:.4g}" for name, estimate in best.estimates.items())
+    return f"; nearest comes {best.library} ({listed}) with an error of {best.rrmse:.2%}"
 
 
 def _judge_named(
@@ -354,8 +370,11 @@ def _told_apart(
     return predicts_worse or _trains_worse(rival, winner, calibrations, settings)
 
 
-def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float) -> str:
-    bigger = [c for c in table if c.admissible and c.rrmse < winner.rrmse and len(c.terms) > len(winner.terms)]
+def _reason(
+    winner: Candidate, table: Sequence[Candidate], tolerance: float, calibrations: Mapping[str, Calibration]
+) -> str:
+    usable = [c for c in table if c.admissible and calibrations[c.library].fit.converged]
+    bigger = [c for c in usable if c.rrmse < winner.rrmse and len(c.terms) > len(winner.terms)]
     text = f"{winner.library} predicts the validation window with an error of {winner.rrmse:.2%}"
     if bigger:
         names = ", ".join(f"{c.library} ({c.rrmse:.2%})" for c in bigger)
@@ -364,6 +383,13 @@ def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float) -> 
     if rest:
         second = min(rest, key=lambda c: c.rrmse)
         text += f"; next comes {second.library} with {second.rrmse:.2%}"
+        if second.rrmse < winner.rrmse:
+            if not calibrations[second.library].fit.converged:
+                text += ", which is less, but its fit did not converge"
+            elif not second.admissible:
+                text += ", which is less, but it cannot be run forward or does not beat persistence"
+            else:
+                text += ", which is less, but not by more than its uncertainty, and it fits the training window worse"
     return text
 
 

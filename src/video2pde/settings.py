@@ -97,6 +97,11 @@ class RecordingSettings(Section):
         description="region that obeys the law: a picture file, a threshold such as 'u>0.3@0' on frame 0, droplet "
         "(found and eroded), or regions of Fiji (.roi, .zip)",
     )
+    edges: Literal["no_flux", "measured"] = Field(
+        "no_flux",
+        description="no_flux: nothing passes the picture's edges; measured: the picture's own rim drives the rollouts, "
+        "for what enters or leaves; with a mask, its rim always does",
+    )
     allow_truncated: bool = Field(False, description="go on with the readable frames of a damaged file")
 
     @property

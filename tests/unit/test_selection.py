@@ -46,7 +46,7 @@ def choose(
         name: SimpleNamespace(
             terms=tuple(CATALOGUE[term] for term in TERMS[name]),
             estimates={term: estimate if term == "laplacian" else Estimate(9.0, 8.9, 9.1) for term in TERMS[name]},
-            fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6), converged=name not in stuck),
+            fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6), converged=name not in stuck, reason="stuck"),
         )
         for name in errors
     }
@@ -108,9 +108,14 @@ def test_a_tie_under_shared_noise_does_not_save_a_law_that_is_worse_throughout()
     assert choose({"A": 0.01, "C": 0.01}, fits={"A": 1.06e-6, "C": 1e-6}).chosen == "A"
 
 
-def test_a_fit_that_did_not_converge_is_a_last_resort() -> None:
-    assert choose({"B": 0.02, "C": 0.01}, stuck=("C",)).chosen == "B"
-    assert choose({"B": 1.2, "C": 0.01}, stuck=("C",)).chosen == "C"
+def test_a_fit_that_did_not_converge_is_never_chosen() -> None:
+    chosen = choose({"B": 0.02, "C": 0.01}, stuck=("C",))
+    assert chosen.chosen == "B"
+    assert "less, but its fit did not converge" in chosen.reason
+    none = choose({"B": 1.2, "C": 0.01}, stuck=("C",))
+    assert (none.verdict, none.chosen) == ("no_law", None)
+    assert "C: stuck" in none.reason
+    assert "nearest comes C (" in none.reason
 
 
 def test_nothing_better_than_persistence_is_no_law() -> None:

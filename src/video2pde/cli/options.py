@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RECORDING = Group("Recording", sort_key=1)
 SETTINGS = Group("Settings", sort_key=2)
 LISTS = ("crop", "grid")  # given as 1,2,3
-WORDS = ("observable", "scale", "mask", "times")
+WORDS = ("edges", "observable", "scale", "mask", "times")
 MAYBE = ("reference", "dark", "start", "border")  # numbers or words
 
 
@@ -59,6 +59,9 @@ class RecordingOptions:
     ] = None
     times: Annotated[str | None, _recording("CSV file with the times of the frames (file,time).")] = None
     mask: Annotated[str | None, _recording("Region that obeys the law: a picture, or such as 'u>0.3@0'.")] = None
+    edges: Annotated[
+        str | None, _recording("no_flux (default), or measured: the picture's rim drives, for what enters or leaves.")
+    ] = None
     smooth: Annotated[str | None, _recording("Width of a Gaussian filter in grid pixels; 0 is none.")] = None
     allow_truncated: Annotated[bool, _recording("Go on with the readable frames of a damaged file.")] = False
 
@@ -130,13 +133,10 @@ class LawOptions:
     velocity: Annotated[
         Path | None, _settings("File (.npz, .nc) with the velocity u, v, in place of the drift that is measured.")
     ] = None
-    edges: Annotated[str | None, _settings("no_flux (default), measured, open or periodic.")] = None
 
     def overrides(self) -> tuple[str, ...]:
         """Write the options that were given as ``section.key=value``."""
-        keys = {
-            "law": "regression.law", "drift": "drift.flow", "velocity": "drift.velocity", "edges": "rollout.boundary",
-        }  # fmt: skip
+        keys = {"law": "regression.law", "drift": "drift.flow", "velocity": "drift.velocity"}
         given = {key: getattr(self, name) for name, key in keys.items() if getattr(self, name) is not None}
         return tuple(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items())
 

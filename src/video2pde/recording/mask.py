@@ -48,6 +48,13 @@ def make_mask(
     return _require_some(text, _from_picture(Path(text), layout, header))
 
 
+def without_rim(shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Mark everything but the outermost cells: the picture's rim is then given by the recording."""
+    inside = np.zeros(shape, bool)
+    inside[1:-1, 1:-1] = True
+    return inside
+
+
 def droplet_mask(bright: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Find a bright droplet (y, x), less its blurred edge: the region in which a law can hold.
 

@@ -30,7 +30,7 @@ from video2pde.recording.fade import require_light
 from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout, plan_layout
 from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
-from video2pde.recording.mask import make_mask, threshold_mask
+from video2pde.recording.mask import make_mask, threshold_mask, without_rim
 from video2pde.recording.observable import (
     choose_white,
     clip_headroom,
@@ -58,7 +58,7 @@ from video2pde.recording.timing import assemble, FrameStore, plan_times
 from video2pde.recording.warn import collect_warnings
 from video2pde.settings import RecordingSettings, Settings
 
-SAVED_FIELD_KEYS = ("start", "stop", "every", "mask", "allow_truncated")
+SAVED_FIELD_KEYS = ("start", "stop", "every", "mask", "edges", "allow_truncated")
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,6 +345,9 @@ def _build(reading: _Reading) -> RecordingResult:
         reading.notes.append(
             "the law is taken to hold where the reference has light; --mask droplet keeps off its edge"
         )
+    if mask is None and settings.edges == "measured":
+        mask = without_rim(layout.grid.shape)
+        reading.notes.append("measured edges: the picture's rim follows the recording, the law holds inside it")
     provenance = Provenance(
         str(reading.recording.path),
         hash_recording(reading.recording, settings),
@@ -412,5 +415,7 @@ def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
         field = replace(field.frames(selected), recorded_times=None)
     if settings.mask is not None:
         field = replace(field, mask=threshold_mask(settings.mask, field.values))
+    elif field.mask is None and settings.edges == "measured":
+        field = replace(field, mask=without_rim(field.grid.shape))
     warnings = (f"{path} is a saved field: {', '.join(ignored)} do not apply to it",) if ignored else ()
     return RecordingResult(field, warnings)
