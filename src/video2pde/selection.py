@@ -236,7 +236,12 @@ def _judge_named(
         against.append(f"its fit did not converge ({fit.reason})")
     if not only.criteria[-1].passed:
         against.append("its diffusion is negative")
-    if not only.beats_persistence:
+    if not only.beats_persistence and only.skill > LEAST_SKILL:
+        against.append(
+            f"the validation frames are too few to be sure that it predicts (error {only.rrmse:.2%}, of a picture that "
+            f"stands still {persistence.full.rrmse:.2%})"
+        )
+    elif not only.beats_persistence:
         against.append(
             "on the validation frames it is not better than a picture that stands still by more than its uncertainty "
             f"(errors {only.rrmse:.2%} and {persistence.full.rrmse:.2%}): little changes there, or the law is wrong"
