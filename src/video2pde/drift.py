@@ -162,9 +162,18 @@ def estimate_drift(field: Field, settings: DriftSettings | None = None) -> Drift
         centroid[:, axis] = np.interp(field.times, field.times[usable], centroid[usable, axis])
     smooth, velocity, error = _savitzky_golay(centroid, field.times, settings)
     return Drift(
-        field.times, velocity, error, centroid, smooth, mass, background, method, region,
-        tuple(int(i) for i in np.flatnonzero(~usable)), field.grid.unit,
-    )  # fmt: skip
+        field.times,
+        velocity,
+        error,
+        centroid,
+        smooth,
+        mass,
+        background,
+        method,
+        region,
+        tuple(int(i) for i in np.flatnonzero(~usable)),
+        field.grid.unit,
+    )
 
 
 def _no_drift(
@@ -175,21 +184,39 @@ def _no_drift(
     middle = still + np.array([field.grid.x.mean(), field.grid.y.mean()])
     empty = tuple(range(len(field)))
     return Drift(
-        field.times, still, still, middle, middle, np.zeros(len(field)), background, method, region, empty,
+        field.times,
+        still,
+        still,
+        middle,
+        middle,
+        np.zeros(len(field)),
+        background,
+        method,
+        region,
+        empty,
         field.grid.unit,
-    )  # fmt: skip
+    )
 
 
 def no_drift(field: Field) -> Drift:
-    """Give the drift of a recording in which nothing moves as a whole: zero, with the picture's centre as centroid."""
+    """Return the drift where nothing moves as a whole: zero, with the picture's centre as centroid."""
     frames = len(field)
     centre = np.tile([field.grid.width / 2, field.grid.height / 2], (frames, 1))
     nothing = np.zeros((frames, 2))
     everywhere = np.ones(field.grid.shape, bool)
     return Drift(
-        field.times, nothing, nothing, centre, centre, np.zeros(frames), np.zeros(frames), "none", everywhere, (),
+        field.times,
+        nothing,
+        nothing,
+        centre,
+        centre,
+        np.zeros(frames),
+        np.zeros(frames),
+        "none",
+        everywhere,
+        (),
         field.grid.unit,
-    )  # fmt: skip
+    )
 
 
 def estimate_background(field: Field, settings: DriftSettings) -> tuple[Array, Literal["border", "percentile", "none"]]:

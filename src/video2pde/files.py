@@ -23,7 +23,7 @@ RETRIES = (0.02, 0.05, 0.1, 0.3)
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Give a temporary path beside ``target`` that replaces it only if the block succeeds."""
+    """Return a temporary path beside ``target`` that replaces it only if the block succeeds."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
     except OSError as error:

@@ -34,7 +34,7 @@ def _affinity() -> int | None:
 
 
 def available_memory() -> int:
-    """Give the bytes that this process may still take: the machine's, or the container's if that is less."""
+    """Return the bytes that this process may still take: the machine's, or the container's if that is less."""
     import psutil
 
     limits = [int(psutil.virtual_memory().available)]

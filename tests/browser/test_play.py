@@ -76,9 +76,18 @@ def compare(lab: Page, model: Model, grid: Grid, settings: RolloutSettings, coef
     assert not here.failed, here.reason
     clip = [0.0, 1.0] if settings.clip == "on" else None
     order = [
-        law_key(model.terms), start(grid).ravel().tolist(), times.tolist(), velocity.tolist(), list(coefficients),
-        grid.ny, grid.nx, grid.dx, grid.dy, settings.boundary == "periodic", clip,
-    ]  # fmt: skip
+        law_key(model.terms),
+        start(grid).ravel().tolist(),
+        times.tolist(),
+        velocity.tolist(),
+        list(coefficients),
+        grid.ny,
+        grid.nx,
+        grid.dx,
+        grid.dy,
+        settings.boundary == "periodic",
+        clip,
+    ]
     values, steps, failure = lab.evaluate(RUN, order)
     assert failure == ""
     assert steps == here.substeps.tolist()

@@ -18,11 +18,16 @@ from video2pde.field import Grid
 from video2pde.recording.synth import exact_field, make_case, noisy
 
 SETTINGS = (
-    "--preset", "quick", "--no-figures",
-    "--set", "weak.test_functions=200",
-    "--set", "identifiability.stability_runs=5",
-    "--set", "calibration.replicates=4",
-)  # fmt: skip
+    "--preset",
+    "quick",
+    "--no-figures",
+    "--set",
+    "weak.test_functions=200",
+    "--set",
+    "identifiability.stability_runs=5",
+    "--set",
+    "calibration.replicates=4",
+)
 LONGEST_S = 240.0
 
 

@@ -135,9 +135,10 @@ def test_the_rendered_recovery_gives_its_numbers_back(tmp_path: Path, seed: int)
     """16-bit pictures at uneven times, uneven light, a dark level, bleaching and an immobile part."""
     pictures = write_laboratory("frap", tmp_path, seed)
     settings = load_settings(
-        "frap", None,
+        "frap",
+        None,
         {"recording.reference": "prima.tif", "recording.dark": "closed.tif", "recording.scale": "0.3185um"},
-    )  # fmt: skip
+    )
     found = analyse_recovery(read_field(pictures, settings))
     assert found.unit == "µm"
     for estimate, truth in ((found.diffusion, 2.0), (found.mobile, 0.9), (found.bleaching, 4e-4)):
@@ -151,9 +152,10 @@ BILAYER = Path(__file__).parents[3] / "shared" / "recordings" / "frap_bilayer"
 @pytest.mark.skipif(not BILAYER.is_dir(), reason="the shared recordings are not here")
 def test_the_lipid_bilayer() -> None:
     settings = load_settings(
-        "frap", None,
+        "frap",
+        None,
         {"recording.reference": "prima.tif", "recording.dark": "closed.tif", "recording.scale": "0.3185um"},
-    )  # fmt: skip
+    )
     found = analyse_recovery(read_field(BILAYER, settings))
     assert found.diffusion.value == pytest.approx(2.0, rel=0.1)
     assert holds(found.diffusion, 2.0)

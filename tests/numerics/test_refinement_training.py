@@ -18,9 +18,18 @@ TIMES = np.linspace(1.0, 5.0, 25)
 VELOCITY = np.tile(DRIFT, (25, 1))
 TERMS = (get_term("laplacian"), get_term("u"))
 SMALL = RefinementSettings(
-    width=24, depth=3, pretrain_steps=250, joint_steps=1500, data_samples=256, residual_samples=256,
-    pretrain_rate=1e-2, joint_rate=1e-2, residual_weight=0.03, cell_average=False, seeds=(1,),
-)  # fmt: skip
+    width=24,
+    depth=3,
+    pretrain_steps=250,
+    joint_steps=1500,
+    data_samples=256,
+    residual_samples=256,
+    pretrain_rate=1e-2,
+    joint_rate=1e-2,
+    residual_weight=0.03,
+    cell_average=False,
+    seeds=(1,),
+)
 
 
 @cache
@@ -146,9 +155,15 @@ def test_the_papers_settings_are_as_printed_and_warn():
     assert (paper.pretrain_rate, paper.joint_rate, paper.final_rate) == (8e-4, 2e-4, 2e-4)
     assert (paper.optimizer, paper.seeds, paper.coefficients) == ("adam", (2026,), "trained")
     short = paper.model_copy(
-        update={"width": 8, "depth": 2, "pretrain_steps": 50, "joint_steps": 100, "data_samples": 64,
-                "residual_samples": 32}
-    )  # fmt: skip
+        update={
+            "width": 8,
+            "depth": 2,
+            "pretrain_steps": 50,
+            "joint_steps": 100,
+            "data_samples": 64,
+            "residual_samples": 32,
+        }
+    )
     result = refine(film(), TERMS, VELOCITY, [0.1, 0.0], short)
     assert "step-limited" in result.warnings[0]
     assert "0.02 at most" in result.warnings[0]

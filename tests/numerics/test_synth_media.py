@@ -106,9 +106,13 @@ def moments(case: Case, times) -> tuple[np.ndarray, np.ndarray]:
 def test_mass_is_kept_by_maps_and_fluxes_and_grows_where_it_should() -> None:
     times = [0.0, 8.0]
     for kept in (
-        in_medium(halves=0.5), in_medium(slowing=0.5), in_medium(anisotropy=0.4), in_medium(fourth=10.0),
-        in_medium(flow=Flow(vortex=1.5)), in_medium(flow=Flow(divergence=0.02), conserved=True),
-    ):  # fmt: skip
+        in_medium(halves=0.5),
+        in_medium(slowing=0.5),
+        in_medium(anisotropy=0.4),
+        in_medium(fourth=10.0),
+        in_medium(flow=Flow(vortex=1.5)),
+        in_medium(flow=Flow(divergence=0.02), conserved=True),
+    ):
         empty = replace(kept, background=0.0)
         before, after = moments(empty, times)[0]
         assert after == pytest.approx(before, rel=1e-6)

@@ -18,9 +18,12 @@ from video2pde.stages import REFINED, WEAK
 SIDE, FRAMES = 48, 60
 HOSTILE = "<img src=x onerror=alert(1)>.npz"
 QUICK = {
-    "weak.test_functions": 300, "identifiability.stability_runs": 8, "identifiability.stability_centres": 200,
-    "calibration.replicates": 6, "run.workers": 1,
-}  # fmt: skip
+    "weak.test_functions": 300,
+    "identifiability.stability_runs": 8,
+    "identifiability.stability_centres": 200,
+    "calibration.replicates": 6,
+    "run.workers": 1,
+}
 FRONT = {"front.enabled": True, "front.times": 8}
 
 

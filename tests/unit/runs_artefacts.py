@@ -43,9 +43,12 @@ def same(a: Any, b: Any) -> bool:
 def real_artefacts() -> dict[str, Any]:
     """Take a small film with a known law through the stages, and keep what each one gives."""
     options = [
-        "identifiability.stability_runs=3", "weak.test_functions=100", "identifiability.stability_centres=60",
-        "calibration.replicates=2", "run.workers=1",
-    ]  # fmt: skip
+        "identifiability.stability_runs=3",
+        "weak.test_functions=100",
+        "identifiability.stability_centres=60",
+        "calibration.replicates=2",
+        "run.workers=1",
+    ]
     settings = load_settings(overrides=options)
     case = find_preset("C")
     field = exact_field(case, Grid(40, 44, 200.0, 220.0), np.linspace(0, case.duration, 60))

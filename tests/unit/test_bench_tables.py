@@ -17,9 +17,7 @@ PEER = {"method": "x", "time (s)": 12.345678, "structure": "right"}
 
 
 def result(**changes: Any) -> dict[str, Any]:
-    return {
-        "module": "m", "title": "M", "notes": "", "failure": None, "rows": [MEASURED], "seconds": 1.2, **changes
-    }  # fmt: skip
+    return {"module": "m", "title": "M", "notes": "", "failure": None, "rows": [MEASURED], "seconds": 1.2, **changes}
 
 
 def test_a_limit_is_an_upper_bound() -> None:

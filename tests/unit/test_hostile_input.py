@@ -56,9 +56,14 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def model_file(path: Path, **changes: object) -> Path:
     grid, times = Grid(12, 12, 24.0, 24.0, "mm"), np.linspace(0, 1, 11)
     law = SavedModel.of(
-        ["laplacian"], {"laplacian": 0.5}, grid, Windows.split(11), times, np.zeros((11, 2)),
+        ["laplacian"],
+        {"laplacian": 0.5},
+        grid,
+        Windows.split(11),
+        times,
+        np.zeros((11, 2)),
         draws=np.full((4, 1), 0.5),
-    )  # fmt: skip
+    )
     path.write_text(json.dumps({**json.loads(law.to_json()), **changes}), encoding="utf-8")
     return path
 
@@ -176,9 +181,13 @@ def test_densities_of_a_sensible_size_are_not_refused() -> None:
 @pytest.mark.parametrize("unit", ['"', "'", "°", "px~2", "a^b", "%", "Å", "x" * 40])
 def test_units_that_are_accepted_reach_the_end(unit: str) -> None:
     law = SavedModel.of(
-        ["laplacian", "biharmonic"], {"laplacian": 1.0, "biharmonic": -1.0}, Grid(8, 8, 8.0, 8.0, unit),
-        Windows.split(10), np.arange(10.0), np.zeros((10, 2)),
-    )  # fmt: skip
+        ["laplacian", "biharmonic"],
+        {"laplacian": 1.0, "biharmonic": -1.0},
+        Grid(8, 8, 8.0, 8.0, unit),
+        Windows.split(10),
+        np.arange(10.0),
+        np.zeros((10, 2)),
+    )
     assert SavedModel.parse(law.to_json()).grid.unit == unit
     for form in ("latex", "python", "sympy"):
         assert export_model(law, form)  # type: ignore[arg-type]

@@ -29,8 +29,13 @@ def die(x: int) -> int:
 def test_results_come_in_order_with_progress(workers: int) -> None:
     seen: list[tuple[int, int]] = []
     assert parallel_map(square, range(6), workers, lambda done, total: seen.append((done, total))) == [
-        0, 1, 4, 9, 16, 25,
-    ]  # fmt: skip
+        0,
+        1,
+        4,
+        9,
+        16,
+        25,
+    ]
     assert seen == [(k, 6) for k in range(1, 7)]
 
 

@@ -33,10 +33,20 @@ def folder(path: Path, levels: dict[str, float]) -> Path:
 @pytest.mark.parametrize(
     ("name", "seconds"),
     [
-        ("10s", 10), ("1m30s", 90), ("2h", 7200), ("cell_250ms", 0.25), ("exp1 1m30s", 90), ("1.5min", 90),
-        ("run-2h30m", 9000), ("prima", None), ("closed", None), ("img001", None), ("A1m", None), ("10seconds", None),
+        ("10s", 10),
+        ("1m30s", 90),
+        ("2h", 7200),
+        ("cell_250ms", 0.25),
+        ("exp1 1m30s", 90),
+        ("1.5min", 90),
+        ("run-2h30m", 9000),
+        ("prima", None),
+        ("closed", None),
+        ("img001", None),
+        ("A1m", None),
+        ("10seconds", None),
     ],
-)  # fmt: skip
+)
 def test_a_time_is_read_from_a_name(name: str, seconds: float | None) -> None:
     assert time_in_name(name) == (None if seconds is None else pytest.approx(seconds))
 

@@ -18,9 +18,16 @@ def refinement() -> Refinement:
         fall = np.exp(-STEPS / 200)
         coefficients = np.column_stack([9.0 - 5 * fall, 0.67 - 0.3 * fall]) + rng.normal(0, 0.002, (100, 2))
         history = History(
-            STEPS[:30], 0.5 * np.exp(-STEPS[:30] / 80), STEPS, 0.01 + 0.02 * fall, 0.02 + 0.2 * fall, coefficients,
-            STEPS[24::25], np.full(4, 0.011), np.full(4, 0.03),
-        )  # fmt: skip
+            STEPS[:30],
+            0.5 * np.exp(-STEPS[:30] / 80),
+            STEPS,
+            0.01 + 0.02 * fall,
+            0.02 + 0.2 * fall,
+            coefficients,
+            STEPS[24::25],
+            np.full(4, 0.011),
+            np.full(4, 0.03),
+        )
         runs.append(SeedRun(seed, coefficients[-1], history, 0.011, 0.03, True, "settled", (300, 1000), 1.0))
     return summarise(("grad_squared", "laplacian"), tuple(runs), (4.0, 0.4), "cpu", ())
 

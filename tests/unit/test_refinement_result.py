@@ -14,9 +14,16 @@ def make_history(coefficients: np.ndarray, data: float = 0.01, held_data: float 
     checked = STEPS[24::25]
     ones = np.ones(len(checked))
     return History(
-        np.zeros(0), np.zeros(0), STEPS, np.full(n, data), np.full(n, residual), coefficients,
-        checked, held_data * ones, residual * ones,
-    )  # fmt: skip
+        np.zeros(0),
+        np.zeros(0),
+        STEPS,
+        np.full(n, data),
+        np.full(n, residual),
+        coefficients,
+        checked,
+        held_data * ones,
+        residual * ones,
+    )
 
 
 def settled(final: float, amplitude: float = 1.0) -> np.ndarray:

@@ -31,9 +31,23 @@ from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
 
 LAW_SECTIONS = [
-    "preprocessing", "drift", "conditioning", "sweep", "stability", "validation", "refinement", "calibration", "front",
-    "selection", "test", "analysis", "settings", "provenance", "timings", "warnings",
-]  # fmt: skip
+    "preprocessing",
+    "drift",
+    "conditioning",
+    "sweep",
+    "stability",
+    "validation",
+    "refinement",
+    "calibration",
+    "front",
+    "selection",
+    "test",
+    "analysis",
+    "settings",
+    "provenance",
+    "timings",
+    "warnings",
+]
 
 
 @pytest.fixture(scope="module")
@@ -359,19 +373,37 @@ def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     drawings = dict(collect_figures(law))
     library = law.selection.chosen if law.selection is not None else ""
     assert {
-        "snapshots", "drift", "correlations", "threshold-counts", "threshold-paths", "stability-frequencies",
-        "stability-coefficients", "validation-errors", "validation-over-time", "validation-snapshots",
-        "validation-fronts", "pinn-comparison", "coefficients", f"bootstrap-{library}",
-        f"bootstrap-convergence-{library}", "test-over-time", "test-snapshots", "test-fronts",
-    } <= set(drawings)  # fmt: skip
+        "snapshots",
+        "drift",
+        "correlations",
+        "threshold-counts",
+        "threshold-paths",
+        "stability-frequencies",
+        "stability-coefficients",
+        "validation-errors",
+        "validation-over-time",
+        "validation-snapshots",
+        "validation-fronts",
+        "pinn-comparison",
+        "coefficients",
+        f"bootstrap-{library}",
+        f"bootstrap-convergence-{library}",
+        "test-over-time",
+        "test-snapshots",
+        "test-fronts",
+    } <= set(drawings)
     few = keep_stages(law, ("recording", "drift"))
     (tmp_path / "figures.txt").write_text("snapshots\ngone\n../outside\n")
     (tmp_path / "gone.png").write_bytes(b"old")
     pictures = write_figures(few, tmp_path)
     assert set(pictures) == {"snapshots", "drift"}
     assert {path.name for path in tmp_path.iterdir()} == {
-        "snapshots.png", "snapshots.pdf", "drift.png", "drift.pdf", "figures.txt",
-    }  # fmt: skip
+        "snapshots.png",
+        "snapshots.pdf",
+        "drift.png",
+        "drift.pdf",
+        "figures.txt",
+    }
     page = compose_page(Story(few, pictures))
     images = [v for v in walk(page) if isinstance(v, Image)]
     assert len(images) == 2

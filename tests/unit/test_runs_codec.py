@@ -30,9 +30,17 @@ from video2pde.settings import load_settings, RecordingSettings
 from video2pde.terms import CATALOGUE, Term
 
 KINDS = [
-    "field", "windows", "drift", "weak system", "identifiability", "validation", "refinement", "fit", "bootstrap",
+    "field",
+    "windows",
+    "drift",
+    "weak system",
+    "identifiability",
+    "validation",
+    "refinement",
+    "fit",
+    "bootstrap",
     "settings",
-]  # fmt: skip
+]
 
 
 def round_trip(value: Any) -> Any:
@@ -62,14 +70,27 @@ def test_the_comparison_sees_a_small_change() -> None:
 
 
 SAMPLES = [
-    *CATALOGUE.values(), Grid(3, 4, 1.0, 2.5), RecordingSettings(crop=(1, 2, 9, 9)), Path("a"), Path("/b/ö"),
-    np.float32(1.5), np.int64(-3), np.bool_(True), np.float64("nan"),
-]  # fmt: skip
+    *CATALOGUE.values(),
+    Grid(3, 4, 1.0, 2.5),
+    RecordingSettings(crop=(1, 2, 9, 9)),
+    Path("a"),
+    Path("/b/ö"),
+    np.float32(1.5),
+    np.int64(-3),
+    np.bool_(True),
+    np.float64("nan"),
+]
 NUMBERS = ["f4", "f8", "i8", "?", "c16", "u1", "<U3", ">f8"]
 leaves = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.slices(9) | st.sampled_from(SAMPLES)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.slices(9)
+    | st.sampled_from(SAMPLES)
     | arrays.arrays(st.sampled_from(NUMBERS), arrays.array_shapes(min_dims=0, min_side=0))
-)  # fmt: skip
+)
 
 
 def nest(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -110,11 +131,26 @@ def test_an_artefact_that_is_let_go_leaves_memory_at_once() -> None:
 @pytest.mark.parametrize(
     "density",
     [
-        "sqrt(u)**3", "u**8*u**5", "0.1234567*u/3", "exp(1)*u", "sqrt(u_x**2)", "1/(1+u)**2", "sqrt(sqrt(u))",
-        "-u*(1-u)", "tanh(2*u-1)", "u**-3", "sqrt(2)*u", "999999.5*u*999999", "-(u+u_x)", "exp(-u)/sqrt(1+u)",
-        "log(1+u)*sin(u_y)*cos(u)", "1e-30*u", "(u + 1)*(u_x - 2)/7", "-3*(u + 1)*(2 - u)/(1 + u_x**2)",
+        "sqrt(u)**3",
+        "u**8*u**5",
+        "0.1234567*u/3",
+        "exp(1)*u",
+        "sqrt(u_x**2)",
+        "1/(1+u)**2",
+        "sqrt(sqrt(u))",
+        "-u*(1-u)",
+        "tanh(2*u-1)",
+        "u**-3",
+        "sqrt(2)*u",
+        "999999.5*u*999999",
+        "-(u+u_x)",
+        "exp(-u)/sqrt(1+u)",
+        "log(1+u)*sin(u_y)*cos(u)",
+        "1e-30*u",
+        "(u + 1)*(u_x - 2)/7",
+        "-3*(u + 1)*(2 - u)/(1 + u_x**2)",
     ],
-)  # fmt: skip
+)
 def test_a_users_term_comes_back_equal(density: str) -> None:
     term = Term.of("own", ("xy", density), ("", "u"))
     model = Model((term, CATALOGUE["laplacian"]), (1.0, -0.5), (0.9, 1.1))

@@ -102,8 +102,13 @@ def test_every_stage_has_a_command_that_keeps_the_settings_of_the_run(
     for stage in STAGE_COMMANDS:
         call(stage.name, film, "--out", tmp_path, "--quiet")
     assert [given[3] for given in pipeline.calls] == [
-        "discovery", "validation", "refinement", "front", "selection", "test",
-    ]  # fmt: skip
+        "discovery",
+        "validation",
+        "refinement",
+        "front",
+        "selection",
+        "test",
+    ]
     assert all(given[2] == used for given in pipeline.calls)
     assert "stage 'discovery' is done" in capsys.readouterr().err
     call("discover", film, "--out", tmp_path, "--preset", "paper")

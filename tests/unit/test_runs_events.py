@@ -37,9 +37,13 @@ def test_quiet_shows_warnings_and_logs_everything(
         tell_all(QuietEvents())
     assert capsys.readouterr() == ("", "warning: a warning\n")
     assert caplog.messages == [
-        "read: film to field", "a [note]", "read: done in 2.5 s", "fit: rollout fit", "a warning",
+        "read: film to field",
+        "a [note]",
+        "read: done in 2.5 s",
+        "fit: rollout fit",
+        "a warning",
         "fit: taken from the run folder (it took 31.0 s)",
-    ]  # fmt: skip
+    ]
 
 
 def test_plain_lines_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,9 +51,13 @@ def test_plain_lines_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "read: film to field", "note: a [note]", "read: done in 2.5 s", "fit: rollout fit", "warning: a warning",
+        "read: film to field",
+        "note: a [note]",
+        "read: done in 2.5 s",
+        "fit: rollout fit",
+        "warning: a warning",
         "fit: taken from the run folder (it took 31.0 s)",
-    ]  # fmt: skip
+    ]
 
 
 def test_plain_progress_prints_every_five_seconds_or_tenth(

@@ -98,9 +98,19 @@ def test_no_answer_invites_other_origins_and_all_carry_the_policy(client: Client
 
 
 NAMES = (
-    "../secret.npy", "/etc/passwd", "out/secret.npy", "leads-out.npy", "a/../../secret.npy", "..", ".", ".hidden.npy",
-    "noise.npy/../../secret.npy", "..\\secret.npy", "\0", "out",
-)  # fmt: skip
+    "../secret.npy",
+    "/etc/passwd",
+    "out/secret.npy",
+    "leads-out.npy",
+    "a/../../secret.npy",
+    "..",
+    ".",
+    ".hidden.npy",
+    "noise.npy/../../secret.npy",
+    "..\\secret.npy",
+    "\0",
+    "out",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -317,14 +317,19 @@ def test_scrubbing_a_large_film_takes_little_memory(tmp_path: Path) -> None:
 def test_the_log_tells_how_a_run_stands(tmp_path: Path) -> None:
     stamp = "2026-01-01 00:00:00,000"
     lines = [
-        "INFO    video2pde 0.1.0, process 1", "INFO    recording: film to field", "ERROR   stopped by X: old",
-        "INFO    video2pde 0.1.0, process 12", "INFO    recording: film to field",
-        "INFO    recording: taken from the run folder (it took 1.5 s)", "INFO    drift: background, centroid, drift",
-        "INFO    drift: done in 0.3 s", "INFO    refinement: inverse PINN",
+        "INFO    video2pde 0.1.0, process 1",
+        "INFO    recording: film to field",
+        "ERROR   stopped by X: old",
+        "INFO    video2pde 0.1.0, process 12",
+        "INFO    recording: film to field",
+        "INFO    recording: taken from the run folder (it took 1.5 s)",
+        "INFO    drift: background, centroid, drift",
+        "INFO    drift: done in 0.3 s",
+        "INFO    refinement: inverse PINN",
         "INFO    refinement: 100 of 1000 after 6 s, about 54 s left, C: grad_squared 8.5, laplacian 0.6",
         "INFO    refinement: 200 of 1000 after 12 s, about 48 s left, C: grad_squared 9, laplacian 6e-01",
         "WARNING the camera shakes",
-    ]  # fmt: skip
+    ]
     (tmp_path / "log.txt").write_text("\n".join(f"{stamp} {line}" for line in lines))
     state = read_state(tmp_path)
     by_name = {stage.name: stage for stage in state.stages}

@@ -50,9 +50,12 @@ def test_every_deviation_changes_the_film_and_is_told(name: str, tmp_path: Path)
     assert light.shape == undisturbed.shape
     assert np.abs(light - undisturbed).max() > 0.015
     assert truth["deviations"][0] == {
-        "name": name, "kind": deviation.kind, "strength": deviation.strengths[2], "words": deviation.words,
+        "name": name,
+        "kind": deviation.kind,
+        "strength": deviation.strengths[2],
+        "words": deviation.words,
         "law": deviation.law,
-    }  # fmt: skip
+    }
     assert truth["medium"] or truth["camera"] or truth["flicker"] or truth["vignetting"] or deviation.law == "other" \
         or name == "saturation"  # fmt: skip
 

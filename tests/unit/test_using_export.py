@@ -31,7 +31,7 @@ LAWS: dict[str, dict[str, float]] = {
     "Fisher": {"u": 0.14, "u_squared": -0.16, "laplacian": 0.8},
     "porous": {"porous": 2.0, "laplacian": 0.3},
     "all": {"constant": 0.01, "u_cubed": -0.1, "porous_squared": 0.2, "u_laplacian": 1.0, "biharmonic": -0.1},
-}  # fmt: skip
+}
 
 
 def make(law: dict[str, float], own: Term | None = None, path: str = "") -> SavedModel:
@@ -98,9 +98,18 @@ def test_json_is_the_model_file() -> None:
 STUB = "import sys; from unittest.mock import MagicMock; sys.modules[__name__] = MagicMock()\n"
 CODE = "import os;os.mkdir(str(7331))"
 HOSTILE = (
-    f"<<SIZE>>;{CODE}#", f"<<DRIFT>>\n{CODE}\n", f"<<COEFFICIENTS>>\n{CODE}", f'"""\n{CODE}\n"""', f"'\n{CODE}\n'",
-    f"\\\n{CODE}", f"<<<<UNIT>>SIZE>>;{CODE}#", f"{{{CODE}}}", f"x\u2028{CODE}", f"#\r{CODE}", f"%s);{CODE}#",
-)  # fmt: skip
+    f"<<SIZE>>;{CODE}#",
+    f"<<DRIFT>>\n{CODE}\n",
+    f"<<COEFFICIENTS>>\n{CODE}",
+    f'"""\n{CODE}\n"""',
+    f"'\n{CODE}\n'",
+    f"\\\n{CODE}",
+    f"<<<<UNIT>>SIZE>>;{CODE}#",
+    f"{{{CODE}}}",
+    f"x\u2028{CODE}",
+    f"#\r{CODE}",
+    f"%s);{CODE}#",
+)
 
 
 def hostile_models() -> list[SavedModel]:

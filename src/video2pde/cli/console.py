@@ -10,10 +10,28 @@ from video2pde.errors import printable
 
 PLAIN = "video2pde-plain"
 SIGNS = {
-    "∇": "grad ", "Δ": "lap ", "·": ".", "−": "-", "–": "-", "—": "-", "×": "x", "µ": "u", "μ": "u", "σ": "sigma",
-    "Σ": "sum", "≤": "<=", "≥": ">=", "≈": "~", "→": "->", "°": " deg", "±": "+-", "…": "...", "√": "sqrt",
-    **{sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "⁻": "^-",
-}  # fmt: skip
+    "∇": "grad ",
+    "Δ": "lap ",
+    "·": ".",
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "×": "x",
+    "µ": "u",
+    "μ": "u",
+    "σ": "sigma",
+    "Σ": "sum",
+    "≤": "<=",
+    "≥": ">=",
+    "≈": "~",
+    "→": "->",
+    "°": " deg",
+    "±": "+-",
+    "…": "...",
+    "√": "sqrt",
+    **{sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+    "⁻": "^-",
+}
 
 
 def prepare_console() -> None:

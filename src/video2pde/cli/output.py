@@ -14,7 +14,7 @@ from video2pde.errors import InputError
 
 @contextmanager
 def staged_folder(target: Path) -> Iterator[Path]:
-    """Give an empty folder whose files move into ``target`` only if the block succeeds.
+    """Return an empty folder whose files move into ``target`` only if the block succeeds.
 
     It is made at once, in the nearest folder above ``target`` that exists, so that a place that cannot be written
     to is refused before any work is done.

@@ -273,6 +273,11 @@ def _cells(summary: RunSummary) -> list[list[str]]:
     law = f"{summary.library}: {summary.equation}" if summary.library else "–"
     time = "–" if summary.seconds is None else f"{summary.seconds:.0f} s"
     return [
-        [summary.folder], [summary.verdict], [law], coefficients or ["–"],
-        [percent(summary.rrmse)], [percent(summary.persistence)], [time],
-    ]  # fmt: skip
+        [summary.folder],
+        [summary.verdict],
+        [law],
+        coefficients or ["–"],
+        [percent(summary.rrmse)],
+        [percent(summary.persistence)],
+        [time],
+    ]

@@ -104,7 +104,7 @@ class FlowColumns:
     pool: WeakSystem
 
     def flow(self, coefficients: Mapping[str, float]) -> Flow:
-        """Give the flow that belongs to a law."""
+        """Return the flow that belongs to a law."""
         return self.joint.flow(self.ridge, coefficients)
 
     def draw(self, count: int, rng: np.random.Generator) -> WeakSystem:
@@ -165,15 +165,20 @@ def choose_flow(
     pool = joint.without_flow(best.ridge)
     kept = 1 - np.sum(pool.theta**2, axis=0) / np.maximum(np.sum(law.theta**2, axis=0), 1e-300)
     choice = FlowChoice(
-        tuple(candidates), best.name, reason, centres, _left_over(plain, candidates[0], named),
-        _left_over(joint, best, named), dict(zip(law.names, kept.tolist(), strict=True)),
+        tuple(candidates),
+        best.name,
+        reason,
+        centres,
+        _left_over(plain, candidates[0], named),
+        _left_over(joint, best, named),
+        dict(zip(law.names, kept.tolist(), strict=True)),
         {} if settings.drift.divergence else _find_divergence(best, law, moments, drift, named),
-    )  # fmt: skip
+    )
     return choice, None if best.shape is None else FlowColumns(joint, best.ridge, pool)
 
 
 def _left_over(system: JointSystem, candidate: FlowCandidate, named: Mapping[str, Sequence[str]]) -> Array:
-    """Give what the candidate's law leaves of b at every centre, in units of its rms."""
+    """Return what the candidate's law leaves of b at every centre, in units of its rms."""
     left = system.without_flow(candidate.ridge)
     names = [*named[candidate.library], *_drift(left)]
     fitted = _least_squares(left, names)

@@ -65,7 +65,7 @@ def carry_parts(component: Sequence[Product], axis: int, diverges: bool) -> list
 
 
 def flow_columns(moments: TimeMoments, drift: Drift, shape: FlowShape) -> Array:
-    """Give the weak columns of −(v_k − ⟨v_k⟩)·∇u θ_l, ⟨⟩ the mean over the plume: (M, l, k)."""
+    """Return the weak columns of −(v_k − ⟨v_k⟩)·∇u θ_l, ⟨⟩ the mean over the plume: (M, l, k)."""
     field = moments.field
     theta = shape.time_functions(field.times)
     in_time = None if shape.in_time == 1 else theta
@@ -94,7 +94,7 @@ class Ridge:
 
 
 def penalty(shape: FlowShape, grid: Grid, ridge: Ridge) -> Array:
-    """Give the penalty over (l, k), flattened, with a mean diagonal of one for each ridge of one."""
+    """Return the penalty over (l, k), flattened, with a mean diagonal of one for each ridge of one."""
     size, count = shape.in_time, len(shape.names)
     total = TINY * np.eye(size * count)
     if ridge.space and shape.kind == "stream":
@@ -123,7 +123,7 @@ class JointSystem:
     metric: Array
 
     def ridged(self, ridge: Ridge) -> Array:
-        """Give the penalty in the units of the columns."""
+        """Return the penalty in the units of the columns."""
         scale = float(np.mean(np.sum(self.columns**2, axis=0)))
         return penalty(self.shape, self.grid, ridge) * scale
 
@@ -145,7 +145,7 @@ class JointSystem:
         return np.asarray(np.linalg.solve(matrix, self.columns.T @ right))
 
     def flow(self, ridge: Ridge, coefficients: Mapping[str, float]) -> Flow:
-        """Give the flow that belongs to a law, with standard errors that count overlapping test functions."""
+        """Return the flow that belongs to a law, with standard errors that count overlapping test functions."""
         names = [name for name in coefficients if name in self.law.names]
         target = self.law.b - self.law.columns(names) @ np.array([coefficients[name] for name in names])
         values = self.solve(ridge, target)
@@ -159,7 +159,7 @@ class JointSystem:
         return Flow(self.shape, values.reshape(size), error.reshape(size), directions=directions)
 
     def _directions(self, covariance: Array) -> Array:
-        """Give the changes by one standard error that would move the plume most: (n, l·k)."""
+        """Return the changes by one standard error that would move the plume most: (n, l·k)."""
         values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         power, along = np.linalg.eigh(root.T @ self.metric @ root)
@@ -192,7 +192,7 @@ def _plume_metric(field: Field, drift: Drift, shape: FlowShape) -> Array:
 
 
 def cross_validate(system: JointSystem, terms: Sequence[str], ridges: Sequence[Ridge]) -> Array:
-    """Give the unexplained share of b in each left-out block of time: (ridge, block).
+    """Return the unexplained share of b in each left-out block of time: (ridge, block).
 
     Test functions of neighbouring blocks overlap in time, so that no block is quite unknown to the others.
     """

@@ -183,7 +183,7 @@ def _is_reliable(frequency: float, significance: float, options: Identifiability
 
 
 def _unique_shares(gram: Array, fit: SparseFit) -> dict[str, float]:
-    """Give the share of the signal that would be lost without a term: |s_l| / √(R⁻¹)_ll over the active columns.
+    """Return the share of the signal that would be lost without a term: |s_l| / √(R⁻¹)_ll over the active columns.
 
     Two columns that nearly cancel have large shares, and hardly anything that the other could not explain.
     """
@@ -261,9 +261,19 @@ def _settle_contenders(found: dict[str, LibraryDiagnosis], settings: Settings) -
             contender = True
             verdict = "all terms robust"
         settled[name] = LibraryDiagnosis(
-            d.library, d.terms, d.fit, d.condition, d.correlation, d.sweep, d.stability, d.unique_shares, d.robust,
-            d.inseparable, contender, verdict,
-        )  # fmt: skip
+            d.library,
+            d.terms,
+            d.fit,
+            d.condition,
+            d.correlation,
+            d.sweep,
+            d.stability,
+            d.unique_shares,
+            d.robust,
+            d.inseparable,
+            contender,
+            verdict,
+        )
     return settled
 
 

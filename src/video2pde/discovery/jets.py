@@ -23,7 +23,7 @@ Array32 = NDArray[np.float32]
 
 
 def jet_kernels(sigma: float, cells: bool) -> tuple[Array32, Array32]:
-    """Give the corrected value and first-derivative kernels, per pixel; σ = 0: sixth-order differences."""
+    """Return the corrected value and first-derivative kernels, per pixel; σ = 0: sixth-order differences."""
     c1, c2 = (1 / 24, 7 / 5760) if cells else (0.0, 0.0)
     if sigma == 0:
         return _polynomial_kernels(c1, c2)

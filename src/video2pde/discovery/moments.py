@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: WeakSettings | None = None) -> Array:
-    """Give m_j(t) of each term: (terms, t, 2), length units per second for a unit coefficient.
+    """Return m_j(t) of each term: (terms, t, 2), length units per second for a unit coefficient.
 
     Derivatives are moved onto (x − x_c): only undifferentiated and once differentiated densities count.
     """
@@ -88,7 +88,7 @@ def law_velocity(
     flow: Flow | None = None,
     field: Field | None = None,
 ) -> Array:
-    """Give the uniform drift (t, 2) under a law: the centroid's velocity less what law and flow do to it.
+    """Return the uniform drift (t, 2) under a law: the centroid's velocity less what law and flow do to it.
 
     A flow needs the ``field``, whose plume it is averaged over. A given velocity is the whole of the motion.
     """

@@ -105,7 +105,7 @@ def solve_sparse(normal: Normal, settings: RegressionSettings, threshold: float 
 
 
 def _unexplained(normal: Normal, shares: Array) -> float:
-    """Give ‖b̂ − Θ̂s‖² = 1 − 2 sᵀr + sᵀRs, b̂ having unit length."""
+    """Return ‖b̂ − Θ̂s‖² = 1 − 2 sᵀr + sᵀRs, b̂ having unit length."""
     return float(1 - 2 * shares @ normal.right + shares @ normal.gram @ shares)
 
 
@@ -183,7 +183,7 @@ class SparseFit:
         return tuple(name for name in self.active if not name.startswith("drift"))
 
     def significance(self, name: str) -> float:
-        """Give |coefficient| in standard errors."""
+        """Return |coefficient| in standard errors."""
         return abs(self.coefficients[name]) / self.errors[name] if self.errors.get(name, 0) > 0 else 0.0
 
     def __repr__(self) -> str:
@@ -209,12 +209,14 @@ def fit_library(
     solution = solve_sparse(normal.take(columns), settings)
     errors = _standard_errors(system, solution, settings.drift)
     return SparseFit(
-        library, solution.names,
+        library,
+        solution.names,
         {n: float(c) for n, c in zip(solution.names, solution.coefficients, strict=True)},
         errors,
         {n: float(s) for n, s in zip(solution.names, solution.shares, strict=True)},
-        solution.explained, solution.iterations,
-    )  # fmt: skip
+        solution.explained,
+        solution.iterations,
+    )
 
 
 def _standard_errors(system: WeakSystem, solution: Solution, drift: str) -> dict[str, float]:

@@ -71,7 +71,7 @@ def weak_system(
 
 
 def all_terms(settings: Settings) -> list[Term]:
-    """Give every term of every library once, the drift last."""
+    """Return every term of every library once, the drift last."""
     named = {term.name: term for terms in libraries(settings).values() for term in terms}
     return [*named.values(), *(CATALOGUE[name] for name in DRIFT)]
 

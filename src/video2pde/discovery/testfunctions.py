@@ -34,7 +34,7 @@ INTERIOR_SHARE = 0.2
 
 
 def gaussian_derivative(s: Array, sigma: float, order: int) -> Array:
-    """Give dⁿ/dsⁿ exp(−s²/2σ²) = (−1/σ)ⁿ He_n(s/σ) exp(−s²/2σ²)."""
+    """Return dⁿ/dsⁿ exp(−s²/2σ²) = (−1/σ)ⁿ He_n(s/σ) exp(−s²/2σ²)."""
     unit = np.zeros(order + 1)
     unit[order] = 1.0
     z = s / sigma
@@ -42,7 +42,7 @@ def gaussian_derivative(s: Array, sigma: float, order: int) -> Array:
 
 
 def profile(s: Array, sigma: float, support: float, order: int) -> Array:
-    """Give φ⁽ⁿ⁾(s), not normalised; 0 outside its support."""
+    """Return φ⁽ⁿ⁾(s), not normalised; 0 outside its support."""
     reach = support * sigma
     taper = (1 - Polynomial([0, 1 / reach]) ** 8) ** 5
     inside = np.abs(s) < reach
@@ -75,7 +75,7 @@ def kernel(sigma: float, support: float, order: int, spacing: float) -> Array:
 
 
 def _summation_by_parts(z: Array, phi: Array, derivative: Array, order: int) -> Array:
-    """Give q(z)φ that makes Σ φ⁽ⁿ⁾ zᵖ = (−1)ⁿ p!/(p − n)! Σ φ zᵖ⁻ⁿ for p up to n + 4."""
+    """Return q(z)φ that makes Σ φ⁽ⁿ⁾ zᵖ = (−1)ⁿ p!/(p − n)! Σ φ zᵖ⁻ⁿ for p up to n + 4."""
     powers = range(order % 2, order + 5, 2)
     wanted = [(-1) ** order * perm(p, order) * np.sum(phi * z ** max(p - order, 0)) for p in powers]
     tests = np.stack([z**p for p in powers])
@@ -156,7 +156,7 @@ def choose_widths(
 
 
 def _few_frames(samples: int, support: float) -> float:
-    """Give the σ in frames with which a test function fits into few frames, and leaves two centres where it can."""
+    """Return the σ in frames with which a test function fits into few frames, and leaves two centres where it can."""
     if samples < LEAST_FRAMES:
         raise InputError(f"{samples} frames to fit on are too few: {LEAST_FRAMES} at least are needed")
     reach = max(1, (samples - 1) // 2 - (samples >= 6))

@@ -45,7 +45,7 @@ class TimeKernels:
         return int(self.value.shape[1]) // 2
 
     def rows(self, centres: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the row of the tables that belongs to each centre (frame number)."""
+        """Return the row of the tables that belongs to each centre (frame number)."""
         return np.zeros_like(centres) if len(self.value) == 1 else centres
 
 
@@ -70,7 +70,7 @@ def time_kernels(times: Array, widths: Widths) -> TimeKernels:
 
 
 def _quadrature(times: Array) -> tuple[Array, Array, Array, Array]:
-    """Give the weights of Gauss points in time, τ and dτ/dt there, and the cubics' values L_j there (point, t)."""
+    """Return the weights of Gauss points in time, τ and dτ/dt there, and the cubics' values L_j there (point, t)."""
     nodes, node_weights = leggauss(POINTS)
     edges = np.concatenate([np.linspace(a, b, PIECES + 1)[:-1] for a, b in pairwise(times)])
     edges = np.append(edges, times[-1])

@@ -158,9 +158,16 @@ def weak_columns(
 
     over_chunks(assemble, len(field), progress)
     return WeakColumns(
-        tuple(term.name for term in terms), plan.slot_of, filtered, inside, (box[0].start, box[1].start),
-        field.times, widths, sigma, noise,
-    )  # fmt: skip
+        tuple(term.name for term in terms),
+        plan.slot_of,
+        filtered,
+        inside,
+        (box[0].start, box[1].start),
+        field.times,
+        widths,
+        sigma,
+        noise,
+    )
 
 
 def rows_of(window: slice) -> range:
@@ -238,7 +245,7 @@ class _Plan:
         return filtered(scale * frames, order) + filtered(steeper, (0, 0))
 
     def _matrix(self, axis: int, order: int, density: sympy.Expr) -> Array32:
-        """Give the banded filter matrix: (nx, columns) for x (axis 1), (rows, ny) for y (axis 0)."""
+        """Return the banded filter matrix: (nx, columns) for x (axis 1), (rows, ny) for y (axis 0)."""
         # sums over cell averages of u are integrals against φ averaged over a cell; densities are point values
         average = is_nonlinear(density) and self.grid.pitch == "cells"
         key = (axis, order, average)
@@ -296,7 +303,7 @@ def over_chunks(work: Callable[[slice], int], frames: int, progress: Callable[[i
 
 
 def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tuple[Jets, Jets | None]:
-    """Give the jets of some frames and, with ``correct``, a measure of the jets' noise.
+    """Return the jets of some frames and, with ``correct``, a measure of the jets' noise.
 
     The noise of u, u_x, u_y in a frame is what the second difference in time leaves over:
     n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal (see ``noise_weights``).

@@ -179,7 +179,7 @@ class TimeMoments:
         return np.asarray(by_slice[self._slice_of])
 
     def moments(self, density: sympy.Expr = U) -> Array32:
-        """Give G_p of a density around every slice: (slice, degree + 1, y, x)."""
+        """Return G_p of a density around every slice: (slice, degree + 1, y, x)."""
         if density not in self._moments:
             self._moments[density] = self._integrate(density)
         return self._moments[density]
@@ -206,7 +206,7 @@ class TimeMoments:
         return total.reshape(shape)
 
     def columns(self, parts: Sequence[WeightedPart], in_time: Array | None = None) -> Array:
-        """Give the weak columns of a weighted term at the centres.
+        """Return the weak columns of a weighted term at the centres.
 
         Steady: (M, i, j) for w_ij = A_i(y) B_j(x); with ``in_time`` (l, t): (M, l, i, j).
         """

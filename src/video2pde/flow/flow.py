@@ -67,7 +67,7 @@ class FlowShape:
         return (*own, DIVERGENCE) if self.divergence else tuple(own)
 
     def groups(self, grid: Grid) -> list[tuple[list[Product], list[Product]]]:
-        """Give the modes on a grid in groups that share their products: v_x and v_y of each."""
+        """Return the modes on a grid in groups that share their products: v_x and v_y of each."""
         x = Profiles.powers(grid.x, 1, self.extent[1] / 2)
         y = Profiles.powers(grid.y, 1, self.extent[0] / 2)
         across, down = (1.0, y.take(0), x.take(1)), (1.0, y.take(1), x.take(0))
@@ -83,7 +83,7 @@ class FlowShape:
         return [stream, *divergence]
 
     def modes(self, grid: Grid) -> Array:
-        """Give the velocity of every mode on the grid: (k, 2, y, x)."""
+        """Return the velocity of every mode on the grid: (k, 2, y, x)."""
         fields = []
         for group in self.groups(grid):
             both = [sum(factor * _product(y, x) for factor, y, x in component) for component in group]
@@ -91,13 +91,13 @@ class FlowShape:
         return np.concatenate(fields)
 
     def time_functions(self, times: Array) -> Array:
-        """Give θ_l at the times, (l, t); before and after the span as at its ends."""
+        """Return θ_l at the times, (l, t); before and after the span as at its ends."""
         if self.in_time == 1:
             return np.ones((1, len(times)))
         return Profiles.splines(np.clip(times, *self.span), self.in_time, ends=self.span).values()
 
     def roughness(self, grid: Grid) -> Array:
-        """Give the penalty ∫|∇∇v|² as a matrix over the modes, (k, k): none for whatever is affine."""
+        """Return the penalty ∫|∇∇v|² as a matrix over the modes, (k, k): none for whatever is affine."""
         size = len(self.names)
         matrix = np.zeros((size, size))
         if self.kind != "stream":
@@ -112,7 +112,7 @@ class FlowShape:
         return matrix
 
     def change(self) -> Array:
-        """Give the penalty on a change in time, (l, l): squared differences of neighbouring splines."""
+        """Return the penalty on a change in time, (l, l): squared differences of neighbouring splines."""
         differences = np.diff(np.eye(self.in_time), axis=0)
         return np.asarray(differences.T @ differences)
 
@@ -156,13 +156,13 @@ class Flow:
         return len(self.given_times) == 1 if self.given_times is not None else self.shape.in_time == 1
 
     def fields(self, grid: Grid) -> Array:
-        """Give V_l(x, y) on the grid, (l, 2, y, x), of v = Σ_l weights_l(t) V_l."""
+        """Return V_l(x, y) on the grid, (l, 2, y, x), of v = Σ_l weights_l(t) V_l."""
         if self.given is not None:
             return np.asarray(_on_grid(self.given, grid) * self.coefficients[0][None, :, None, None])
         return np.asarray(np.tensordot(self.coefficients, self.shape.modes(grid), axes=1))
 
     def weights(self, times: Array) -> Array:
-        """Give the factors of the fields at the times: (t, l)."""
+        """Return the factors of the fields at the times: (t, l)."""
         times = np.asarray(times, float)
         if self.given_times is None:
             return np.asarray(self.shape.time_functions(times).T)
@@ -172,11 +172,11 @@ class Flow:
         return np.stack(hats, axis=1)
 
     def velocity(self, times: Array, grid: Grid) -> Array:
-        """Give v at the times on the grid: (t, 2, y, x)."""
+        """Return v at the times on the grid: (t, 2, y, x)."""
         return np.asarray(np.tensordot(self.weights(times), self.fields(grid), axes=1))
 
     def at(self, times: Array, y: Array, x: Array, grid: Grid) -> Array:
-        """Give v at points (n,), (n, 2); ``grid`` is what the fields are interpolated on."""
+        """Return v at points (n,), (n, 2); ``grid`` is what the fields are interpolated on."""
         fields = np.moveaxis(self.fields(grid), (0, 1), (2, 3))
         inside = np.stack([np.clip(y, grid.y[0], grid.y[-1]), np.clip(x, grid.x[0], grid.x[-1])], axis=1)
         values = RegularGridInterpolator((grid.y, grid.x), fields)(inside)
@@ -221,6 +221,6 @@ def _on_grid(given: NDArray[np.float32], grid: Grid) -> Array:
 
 
 def affine_values(flow: Flow, times: Sequence[float] | Array) -> dict[str, Array]:
-    """Give the coefficients of an affine flow at the times, by name, 1/s."""
+    """Return the coefficients of an affine flow at the times, by name, 1/s."""
     values = flow.weights(np.asarray(times, float)) @ flow.coefficients
     return dict(zip(flow.shape.names, values.T, strict=True))

@@ -38,7 +38,7 @@ class Profiles:
 
     @classmethod
     def powers(cls, samples: Array, degree: int = 1, origin: float = 0.0) -> Profiles:
-        """Give 1 and, with ``degree`` 1, s − origin."""
+        """Return 1 and, with ``degree`` 1, s − origin."""
         low, high = samples[0] - 1.0, samples[-1] + 1.0
         ends = np.array([low, high])
         values = np.stack([np.ones(2), ends - origin], axis=1)[:, : degree + 1]

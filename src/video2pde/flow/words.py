@@ -29,7 +29,7 @@ def left_side(flow: Flow | None) -> Words:
 
 
 def mode_summary(flow: Flow) -> dict[str, dict[str, float]]:
-    """Give mean, standard error of the mean, and range of every mode of an affine flow, 1/s."""
+    """Return mean, standard error of the mean, and range of every mode of an affine flow, 1/s."""
     times = np.linspace(*flow.shape.span, 101)
     weights = flow.weights(times)
     values = weights @ flow.coefficients
@@ -47,7 +47,7 @@ def mode_summary(flow: Flow) -> dict[str, dict[str, float]]:
 
 
 def summarise_flow(flow: Flow, grid: Grid) -> dict[str, Any]:
-    """Give a flow as ``result.json`` holds it: kind, words, modes with 95 % intervals, largest speed, vorticity."""
+    """Return a flow as ``result.json`` holds it: kind, words, modes with 95 % intervals, largest speed, vorticity."""
     speed, spin = speed_and_vorticity(flow, grid)
     summary: dict[str, Any] = {
         "kind": flow.kind,
@@ -94,7 +94,7 @@ def describe_flow(flow: Flow, grid: Grid) -> str:
 
 
 def speed_and_vorticity(flow: Flow, grid: Grid) -> tuple[float, tuple[float, float]]:
-    """Give the largest speed, and the range of the vorticity, over the flow's time."""
+    """Return the largest speed, and the range of the vorticity, over the flow's time."""
     times = np.linspace(*flow.shape.span, 1 if flow.steady else 9)
     speed, low, high = 0.0, np.inf, -np.inf
     for v_x, v_y in flow.velocity(times, grid):
@@ -105,5 +105,5 @@ def speed_and_vorticity(flow: Flow, grid: Grid) -> tuple[float, tuple[float, flo
 
 
 def vorticity(v_x: Array, v_y: Array, grid: Grid) -> Array:
-    """Give ∂v_y/∂x − ∂v_x/∂y on the grid, 1/s."""
+    """Return ∂v_y/∂x − ∂v_x/∂y on the grid, 1/s."""
     return np.asarray(np.gradient(v_y, grid.dx, axis=1) - np.gradient(v_x, grid.dy, axis=0))

@@ -52,7 +52,7 @@ class ModalFit:
     blocks: int
 
     def estimate(self, name: str) -> Estimate:
-        """Give a coefficient with its 95 % interval."""
+        """Return a coefficient with its 95 % interval."""
         value, error = self.values[name], self.errors.get(name, 0.0)
         half = float(student.ppf(0.975, max(self.blocks - 1, 1))) * error
         return Estimate(value, value - half, value + half)
@@ -104,7 +104,7 @@ def fit_modes(modes: Modes, free: Sequence[str], start: Mapping[str, float], pat
 
 
 def _jackknife(left: Callable[[Array], Array], point: Array) -> tuple[Array, int]:
-    """Give standard errors from leaving out blocks of frames, one Gauss–Newton step each."""
+    """Return standard errors from leaving out blocks of frames, one Gauss–Newton step each."""
     base = left(point)
     steps = 1e-4 * np.eye(len(point))
     jacobian = np.stack([(left(point + step) - base) / 1e-4 for step in steps], axis=-1)  # (t, q, parameter)
@@ -118,7 +118,7 @@ def _jackknife(left: Callable[[Array], Array], point: Array) -> tuple[Array, int
 
 
 def standing_pattern(modes: Modes, most: float) -> float:
-    """Give the variance of what stands still in the finest modes, in units of the noise of one frame.
+    """Return the variance of what stands still in the finest modes, in units of the noise of one frame.
 
     ``most``: what the noise of the reference alone can make (1 for one picture as noisy as a frame): a texture beyond
     that may be an immobile part, and is left to M.
@@ -135,26 +135,26 @@ def standing_pattern(modes: Modes, most: float) -> float:
 
 
 def _smallest(modes: Modes, name: str) -> float:
-    """Give the size of a coefficient that would just show in the recording's time."""
+    """Return the size of a coefficient that would just show in the recording's time."""
     duration = float(np.ptp(modes.times))
     slowest = float(modes.rates[modes.rates > 0].min())
     return {"D": 0.1 / (slowest * duration), "k": 0.05 / duration, "M": 0.1}[name]
 
 
 def light(modes: Modes, values: Mapping[str, float]) -> Array:
-    """Give e^{−kt}, (t,)."""
+    """Return e^{−kt}, (t,)."""
     return np.asarray(np.exp(-np.clip(values["k"] * (modes.times - modes.times[0]), -50, 50)))
 
 
 def response(modes: Modes, values: Mapping[str, float]) -> Array:
-    """Give what a unit of each mode at the first frame has become, (t, q)."""
+    """Return what a unit of each mode at the first frame has become, (t, q)."""
     t = modes.times - modes.times[0]
     mobile = values["M"] * np.exp(-np.minimum(values["D"] * np.outer(t, modes.rates), 700.0)) + (1 - values["M"])
     return np.asarray(light(modes, values)[:, None] * mobile)
 
 
 def brought_in(modes: Modes, values: Mapping[str, float]) -> Array:
-    """Give what measured edges have brought into each mode since the first frame, (t, q); zero without flux.
+    """Return what measured edges have brought into each mode since the first frame, (t, q); zero without flux.
 
     The rim shows mobile and immobile part together, under the light: M f = rim/e^{−kt} − (1 − M) rim(0). Between
     frames it is linear in time.
@@ -178,13 +178,13 @@ def brought_in(modes: Modes, values: Mapping[str, float]) -> Array:
 
 
 def initial_state(modes: Modes, values: Mapping[str, float]) -> Array:
-    """Give b_q(0) that fits all frames best, (q,)."""
+    """Return b_q(0) that fits all frames best, (q,)."""
     answer, seen = response(modes, values), modes.values - brought_in(modes, values)
     return np.asarray((answer * seen).sum(axis=0) / np.maximum((answer**2).sum(axis=0), 1e-300))
 
 
 def _left_over(modes: Modes, values: Mapping[str, float], pattern: float) -> Array:
-    """Give what is unexplained, (t, q), with the direction of a standing pattern shortened by its variance."""
+    """Return what is unexplained, (t, q), with the direction of a standing pattern shortened by its variance."""
     answer = _whiten(modes, response(modes, values), values, pattern)
     seen = _whiten(modes, modes.values - brought_in(modes, values), values, pattern)
     state = (answer * seen).sum(axis=0) / np.maximum((answer**2).sum(axis=0), 1e-300)

@@ -110,7 +110,7 @@ def _average(picture: Array, factor: int) -> Array:
 def _laplacian(
     number: NDArray[np.int64], inside: NDArray[np.bool_], pitch: tuple[float, float], edges: Edges
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix | None]:
-    """Give −Δ (five points) on the numbered cells, and what the cells around them add to it (measured edges)."""
+    """Return −Δ (five points) on the numbered cells, and what the cells around them add to it (measured edges)."""
     entries: list[tuple[int, int, float]] = []
     rim: list[tuple[int, int, float]] = []
     ny, nx = number.shape

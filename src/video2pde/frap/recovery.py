@@ -118,11 +118,24 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
     curve = field.values[:, spot].mean(axis=1, dtype=float)
     fitted, half_time = _curves(modes, fit, before, curve)
     return Recovery(
-        widen(fit.estimate("D"), steadiness), everything, widen(fit.estimate("k")), at_most_one(mobile), half_time,
-        steadiness, field.times, curve, fitted, curve / light(modes, fit.values), spot, before, reference, edges,
-        field.grid.unit, fit.rms,
+        widen(fit.estimate("D"), steadiness),
+        everything,
+        widen(fit.estimate("k")),
+        at_most_one(mobile),
+        half_time,
+        steadiness,
+        field.times,
+        curve,
+        fitted,
+        curve / light(modes, fit.values),
+        spot,
+        before,
+        reference,
+        edges,
+        field.grid.unit,
+        fit.rms,
         tuple(_remarks(field, mobile, steadiness, reference)),
-    )  # fmt: skip
+    )
 
 
 def at_most_one(mobile: Estimate) -> Estimate:
@@ -133,7 +146,7 @@ def at_most_one(mobile: Estimate) -> Estimate:
 
 
 def reference_noise(field: Field) -> float:
-    """Give the variance of the reference's noise in units of a frame's: 1 for one picture, 0 without a reference."""
+    """Return the variance of the reference's noise in units of a frame's: 1 for one picture, 0 without a reference."""
     reference = field.provenance.settings.get("reference")
     if isinstance(reference, list | tuple):
         return 1.0 / max(int(reference[1]) - int(reference[0]) + 1, 1)
@@ -159,7 +172,7 @@ def find_spot(field: Field) -> tuple[NDArray[np.bool_], float, bool]:
 
 
 def _guess(field: Field, spot: NDArray[np.bool_]) -> float:
-    """Give a D with which the spot fills in about a third of the recording."""
+    """Return a D with which the spot fills in about a third of the recording."""
     radius2 = spot.sum() * field.grid.dx * field.grid.dy / np.pi
     return float(radius2 / max(field.duration, 1e-300))
 
@@ -173,7 +186,7 @@ def widen(estimate: Estimate, steadiness: Steadiness | None = None) -> Estimate:
 
 
 def _curves(modes: Modes, fit: ModalFit, before: float, curve: Array) -> tuple[Array, Estimate]:
-    """Give the fitted curve, and when the mobile part has recovered half of what it was bleached by."""
+    """Return the fitted curve, and when the mobile part has recovered half of what it was bleached by."""
     state = initial_state(modes, fit.values)
     missed = float(np.mean(curve - (response(modes, fit.values) * state + brought_in(modes, fit.values)) @ modes.means))
     fitted = (response(modes, fit.values) * state + brought_in(modes, fit.values)) @ modes.means + missed

@@ -186,7 +186,7 @@ def measure_saturation(
 
 
 def _hidden_signal(saturated: NDArray[np.float32] | None, u: NDArray[np.float32]) -> float:
-    """Give the share of mostly saturated cells among those above the middle of the frame's range of u."""
+    """Return the share of mostly saturated cells among those above the middle of the frame's range of u."""
     if saturated is None:
         return 0.0
     low, high = np.percentile(u, SIGNAL_RANGE)

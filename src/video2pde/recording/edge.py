@@ -1,4 +1,4 @@
-"""Give a plume the faint edge that 8 bits round away.
+"""Return a plume the faint edge that 8 bits round away.
 
 On a film without noise an empty background reads 0, and so does everything below half a level. What is missing is next
 to nothing, but it lies ahead of the front: a law that grows makes it large, and takes its absence for diffusion. (Noise
@@ -80,7 +80,7 @@ def _restore(frame: Frame, level: float) -> bool:
 
 
 def _parabola(distances: list[Array], heights: list[float]) -> Array:
-    """Give log u at distance 0 from a parabola through the contours; never one that falls ever more slowly."""
+    """Return log u at distance 0 from a parabola through the contours; never one that falls ever more slowly."""
     near, middle, far = distances
     gap, further = np.maximum(middle - near, LEAST_GAP), np.maximum(far - middle, LEAST_GAP)
     fall = (heights[1] - heights[0]) / gap
@@ -91,7 +91,7 @@ def _parabola(distances: list[Array], heights: list[float]) -> Array:
 def _distance(
     logarithm: Frame, slope: Frame, above: NDArray[np.bool_], height: float
 ) -> tuple[Array, tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """Give every cell's distance from a contour, in cells, and the nearest cell that lies above it."""
+    """Return every cell's distance from a contour, in cells, and the nearest cell that lies above it."""
     distance, (row, column) = distance_transform_edt(~above, return_indices=True)
     beyond = np.minimum((logarithm - height) / slope, 1.0)
     return distance - beyond[row, column], (row, column)

@@ -52,7 +52,7 @@ def require_light(values: NDArray[np.float32], black: float, first: int, every: 
 
 
 def _fades(values: NDArray[np.float32], light: Array, black: float) -> int | None:
-    """Give the last lit frame of a film that ends black by a fade, else None."""
+    """Return the last lit frame of a film that ends black by a fade, else None."""
     if light[-1] > BLACK or not (light > LIT).any():
         return None
     lit = int(np.flatnonzero(light > LIT)[-1])

@@ -122,7 +122,7 @@ def shut(dark: Array, reference: Array) -> tuple[Array, list[str]]:
 def dark_offset(
     settings: RecordingSettings, header: Header, values: NDArray[np.float32], dark: Picture | float | None
 ) -> float:
-    """Give the pixel value without light where there is no reference: one level for all cells."""
+    """Return the pixel value without light where there is no reference: one level for all cells."""
     if settings.dark is None:
         return 0.0
     if dark is None:

@@ -58,9 +58,21 @@ class AreaResizer:
         y, x = self._rows, self._columns
         pixels, stride = _flatten(native(picture))
         _average(
-            pixels, stride, y.first, y.last, y.first_weight, y.last_weight, y.full_weight,
-            x.first, x.last, x.first_weight, x.last_weight, x.full_weight, self._line, out,
-        )  # fmt: skip
+            pixels,
+            stride,
+            y.first,
+            y.last,
+            y.first_weight,
+            y.last_weight,
+            y.full_weight,
+            x.first,
+            x.last,
+            x.first_weight,
+            x.last_weight,
+            x.full_weight,
+            self._line,
+            out,
+        )
 
     def __call__(self, picture: Picture) -> NDArray[np.float64]:
         """Return the cell means of ``picture`` in double precision."""
@@ -70,7 +82,7 @@ class AreaResizer:
 
 
 def native(picture: Picture) -> Picture:
-    """Give a picture a number type that the kernel is compiled for; a view stays a view where it can."""
+    """Return a picture a number type that the kernel is compiled for; a view stays a view where it can."""
     kind = picture.dtype.newbyteorder("=")
     if kind == np.bool_:
         return picture.view(np.uint8)
@@ -93,10 +105,21 @@ def _flatten(picture: Picture) -> tuple[NDArray[Any], int]:
 
 
 def _average_cells(
-    pixels: Any, stride: int,
-    y_first: Any, y_last: Any, y_weight: Any, y_last_weight: Any, y_full: float,
-    x_first: Any, x_last: Any, x_weight: Any, x_last_weight: Any, x_full: float, line: Any, out: Any,
-) -> None:  # fmt: skip
+    pixels: Any,
+    stride: int,
+    y_first: Any,
+    y_last: Any,
+    y_weight: Any,
+    y_last_weight: Any,
+    y_full: float,
+    x_first: Any,
+    x_last: Any,
+    x_weight: Any,
+    x_last_weight: Any,
+    x_full: float,
+    line: Any,
+    out: Any,
+) -> None:
     """Sum the rows of each cell into ``line``, which vectorises, then the columns of that line."""
     for r in range(out.shape[0]):
         line[:] = 0.0

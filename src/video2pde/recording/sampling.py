@@ -105,7 +105,7 @@ class Sampler:
         )
 
     def after(self, first: int) -> list[Sample]:
-        """Give the samples of frames from ``first`` on, counted from there; the last one at least."""
+        """Return the samples of frames from ``first`` on, counted from there; the last one at least."""
         kept = [sample for sample in self.samples if sample.index >= first] or self.samples[-1:]
         return [replace(sample, index=sample.index - first) for sample in kept]
 

@@ -73,13 +73,19 @@ class Checkpoint:
         return replace(self, training=training, joint_trace=trace, checks=np.concatenate([self.checks, [check]]))
 
     def history(self) -> History:
-        """Give the traces by name."""
+        """Return the traces by name."""
         before, joint, checks = self.pretrain_trace, self.joint_trace, self.checks
         return History(
-            before[:, 0], before[:, 1],
-            joint[:, 0], joint[:, 1], joint[:, 2], joint[:, 3:],
-            checks[:, 0], checks[:, 1], checks[:, 2],
-        )  # fmt: skip
+            before[:, 0],
+            before[:, 1],
+            joint[:, 0],
+            joint[:, 1],
+            joint[:, 2],
+            joint[:, 3:],
+            checks[:, 0],
+            checks[:, 1],
+            checks[:, 2],
+        )
 
 
 def fingerprint(

@@ -129,7 +129,7 @@ def _product(slopes: Sequence[jax.Array], pairs: tuple[tuple[int, int], ...]) ->
 
 
 def spatial_jets(jet: Jet, streams: Streams, scale: float) -> dict[Order, jax.Array]:
-    """Give the derivatives by order in x and y, per length: ``scale`` is the length of one normalised unit.
+    """Return the derivatives by order in x and y, per length: ``scale`` is the length of one normalised unit.
 
     With ``laplacian_only`` the sum û_xx + û_yy stands under (2, 0) and zero under (0, 2); that is the same
     for every law that passed the check in :meth:`Streams.needed_by`.

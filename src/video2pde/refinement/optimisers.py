@@ -121,6 +121,6 @@ def _follow(factor: jax.Array, basis: jax.Array) -> jax.Array:
 
 
 def decay(step: jax.Array, steps: int, start: float, end: float) -> jax.Array:
-    """Give the learning rate at ``step`` of ``steps``: half a cosine from ``start`` to ``end``."""
+    """Return the learning rate at ``step`` of ``steps``: half a cosine from ``start`` to ``end``."""
     share = jnp.clip(step / max(steps, 1), 0.0, 1.0)
     return end + (start - end) * 0.5 * (1.0 + jnp.cos(jnp.pi * share))

@@ -119,7 +119,7 @@ def refine(
 
 
 def find_device(device: Literal["cpu", "gpu"]) -> Any:
-    """Give JAX's device for the setting ``run.device``."""
+    """Return JAX's device for the setting ``run.device``."""
     try:
         return jax.devices(device)[0]
     except RuntimeError:
@@ -245,7 +245,7 @@ class _Job:
 
     @property
     def _relative(self) -> tuple[float, float | None]:
-        """Give what turns the square root of the losses into relative errors; None: the rate's size."""
+        """Return what turns the square root of the losses into relative errors; None: the rate's size."""
         return (1.0, 1.0) if self.settings.scaled_loss else (self.samples.spread, None)
 
     def _scales(self, rate_size: float, natural: Array) -> Scales:
@@ -290,7 +290,7 @@ class _Job:
         )
 
     def _coefficients(self, state: Checkpoint, history: History, interrupted: bool) -> Array:
-        """Give the best so far when interrupted, else the end's: solved on many points, or as trained."""
+        """Return the best so far when interrupted, else the end's: solved on many points, or as trained."""
         if not len(history.checked):
             return state.start
         if interrupted:

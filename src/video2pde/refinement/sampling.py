@@ -189,7 +189,7 @@ class _Place:
         )
 
     def _velocity(self, k: NDArray[np.int64], j: NDArray[np.int64], i: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Give v_x and v_y at samples (frame, row, column): (N, 2)."""
+        """Return v_x and v_y at samples (frame, row, column): (N, 2)."""
         values = np.array(self.velocity[k])
         if self.flow is not None:
             fields = self.flow.fields(self.field.grid)

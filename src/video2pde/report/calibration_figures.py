@@ -115,9 +115,14 @@ def figure_intervals(
 
 
 def _draw_estimates(
-    axes: Any, place: int, library: str, name: str, calibration: Calibration, refinement: Refinement | None,
+    axes: Any,
+    place: int,
+    library: str,
+    name: str,
+    calibration: Calibration,
+    refinement: Refinement | None,
     weak: Mapping[str, float],
-) -> None:  # fmt: skip
+) -> None:
     colour, estimate = style.library_colour(library), calibration.estimates[name]
     if name in weak:
         axes.plot(weak[name], place - 0.22, "s", color=colour, mfc="none")

@@ -55,9 +55,12 @@ def draw_threshold_counts(
             # a small offset keeps equal counts apart
             shift = 0.06 * (index - (len(chosen) - 1) / 2)
             axes.step(
-                diagnosis.sweep.thresholds, diagnosis.sweep.counts + shift, where="mid",
-                color=style.library_colour(diagnosis.library), label=diagnosis.library,
-            )  # fmt: skip
+                diagnosis.sweep.thresholds,
+                diagnosis.sweep.counts + shift,
+                where="mid",
+                color=style.library_colour(diagnosis.library),
+                label=diagnosis.library,
+            )
         axes.set_xscale("log")
         axes.set_xlabel(THRESHOLD_LABELS[threshold_on])
         axes.set_ylabel("active terms, drift included")
@@ -79,9 +82,12 @@ def draw_coefficient_paths(
                 label = f"{style.term_label(name)}  {path[0]:.3g}"
                 # later lines are thinner, so that those below stay visible where paths coincide
                 axes.plot(
-                    sweep.thresholds, np.divide(path, abs(path[0]) or 1.0), color=style.term_colour(name), label=label,
+                    sweep.thresholds,
+                    np.divide(path, abs(path[0]) or 1.0),
+                    color=style.term_colour(name),
+                    label=label,
                     linewidth=max(3.4 - 0.5 * column, 0.7),
-                )  # fmt: skip
+                )
             axes.set_xscale("log")
             axes.axhline(0, color=style.GREY, linewidth=0.6)
             axes.set_yscale("symlog", linthresh=1)
@@ -135,9 +141,13 @@ def _draw_one_term(axes: Any, name: str, chosen: list[LibraryDiagnosis], unit: s
         mean = diagnosis.stability.mean.get(name, float("nan"))
         if np.isfinite(mean):
             axes.errorbar(
-                mean, row, xerr=diagnosis.stability.std[name], fmt="o", capsize=2,
+                mean,
+                row,
+                xerr=diagnosis.stability.std[name],
+                fmt="o",
+                capsize=2,
                 color=style.library_colour(diagnosis.library),
-            )  # fmt: skip
+            )
     axes.axvline(1.0 if name.startswith("drift") else 0.0, color=style.GREY, linewidth=0.6, linestyle="--")
     axes.set_yticks(range(len(chosen)), [d.library for d in chosen])
     axes.set_ylim(len(chosen) - 0.5, -0.5)
@@ -182,10 +192,11 @@ def draw_drift(drift: Drift, field: Field | None = None) -> Figure:
         panels["background"].set(xlabel="time (s)", ylabel="u", title=f"background, from: {drift.method}")
         for name in ("mass", "background"):
             panels[name].plot(
-                drift.times[list(drift.empty_frames)], (drift.mass if name == "mass" else drift.background)[
-                    list(drift.empty_frames)
-                ], "x", color=style.ORANGE,
-            )  # fmt: skip
+                drift.times[list(drift.empty_frames)],
+                (drift.mass if name == "mass" else drift.background)[list(drift.empty_frames)],
+                "x",
+                color=style.ORANGE,
+            )
         _draw_region(panels["region"], drift, field)
         return figure
 

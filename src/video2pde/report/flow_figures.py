@@ -57,7 +57,7 @@ def _label(axis: Any, grid: Grid) -> None:
 
 
 def _beside_the_plume(flow: Flow, field: Field, drift: Drift, frame: int) -> Array:
-    """Give the flow at a frame, less its mean over the plume: what the uniform drift does not hold. (2, y, x)."""
+    """Return the flow at a frame, less its mean over the plume: what the uniform drift does not hold. (2, y, x)."""
     velocity = flow.velocity(field.times[frame : frame + 1], field.grid)[0]
     weights = np.maximum(field.values[frame] - drift.background[frame], 0.0) * drift.region
     total = float(weights.sum()) or 1.0

@@ -174,7 +174,7 @@ def _row(row: tuple[Any, ...], columns: tuple[Column, ...]) -> list[dict[str, An
 
 
 def _cell(cell: Any, spec: str) -> dict[str, Any]:
-    """Give a table cell as text, with what sorts it and what marks it."""
+    """Return a table cell as text, with what sorts it and what marks it."""
     match cell:
         case str():
             return {"text": cell, "sort": cell}

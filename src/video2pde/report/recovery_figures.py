@@ -49,8 +49,13 @@ def _draw_parts(axes: Any, recovery: Recovery) -> None:
     for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True):
         bars = [[estimate.value - estimate.low], [estimate.high - estimate.value]]
         axes.errorbar(
-            [(start + end) / 2], [estimate.value], yerr=bars, xerr=[[(end - start) / 2]], fmt="o", ms=3,
+            [(start + end) / 2],
+            [estimate.value],
+            yerr=bars,
+            xerr=[[(end - start) / 2]],
+            fmt="o",
+            ms=3,
             color=style.MEASURED,
-        )  # fmt: skip
+        )
     axes.set(xlabel="time (s)", ylabel=f"D ({recovery.unit}²/s)", title="D in parts")
     axes.set_ylim(bottom=0)

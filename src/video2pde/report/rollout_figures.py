@@ -135,7 +135,7 @@ def figure_fronts(validation: Validation, score: Score | None = None) -> Figure:
 
 
 def _drawn(validation: Validation, scores: Sequence[Score] | None) -> list[tuple[Score, str, str]]:
-    """Give what the curves show: baselines in grey, each library in its own colour, its variants dashed."""
+    """Return what the curves show: baselines in grey, each library in its own colour, its variants dashed."""
     baselines = [(s, style.GREY, dashes) for s, dashes in zip(validation.baselines, ("-", "--", ":"), strict=False)]
     chosen = [row.best for row in validation.rows] if scores is None else scores
     return baselines + [(s, style.library_colour(style.base_library(s.name)), _dashes(s.name)) for s in chosen]

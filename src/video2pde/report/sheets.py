@@ -15,12 +15,37 @@ from video2pde.numbers import format_estimate, format_number
 from video2pde.report.document import Cell, Check, Column, Table
 
 _TEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "×": r"$\times$", "∇": r"$\nabla$",
-    "Δ": r"$\Delta$", "β": r"$\beta$", "σ": r"$\sigma$", "γ": r"$\gamma$", "κ": r"$\kappa$", "·": r"$\cdot$",
-    "∞": r"$\infty$", "²": "$^2$", "³": "$^3$", "⁴": "$^4$", "≥": r"$\ge$", "±": r"$\pm$", "–": "--", "\n": " ",
-    "|": r"$\vert$", "<": r"$<$", ">": r"$>$",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "−": "$-$",
+    "×": r"$\times$",
+    "∇": r"$\nabla$",
+    "Δ": r"$\Delta$",
+    "β": r"$\beta$",
+    "σ": r"$\sigma$",
+    "γ": r"$\gamma$",
+    "κ": r"$\kappa$",
+    "·": r"$\cdot$",
+    "∞": r"$\infty$",
+    "²": "$^2$",
+    "³": "$^3$",
+    "⁴": "$^4$",
+    "≥": r"$\ge$",
+    "±": r"$\pm$",
+    "–": "--",
+    "\n": " ",
+    "|": r"$\vert$",
+    "<": r"$<$",
+    ">": r"$>$",
+}
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
@@ -64,7 +89,7 @@ def fill(name: str, caption: str, entries: Sequence[Entry], rows: Sequence[Mappi
 
 
 def to_table(sheet: Sheet) -> Table:
-    """Give the sheet as the page shows it."""
+    """Return the sheet as the page shows it."""
     numeric = [_is_numeric(sheet, place) for place in range(len(sheet.entries))]
     columns = tuple(
         Column(e.label, "%" if e.percent else e.unit, "right" if n else "left", e.format)
@@ -75,7 +100,7 @@ def to_table(sheet: Sheet) -> Table:
 
 
 def to_csv(sheet: Sheet) -> str:
-    """Give the sheet as CSV with all digits; an estimate takes three columns, a check becomes true or false."""
+    """Return the sheet as CSV with all digits; an estimate takes three columns, a check becomes true or false."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     spread = [any(isinstance(row[i], Estimate) for row in sheet.rows) for i in range(len(sheet.entries))]
@@ -92,7 +117,7 @@ def to_csv(sheet: Sheet) -> str:
 
 
 def to_latex(sheet: Sheet) -> str:
-    """Give the sheet as a LaTeX table for the booktabs package."""
+    """Return the sheet as a LaTeX table for the booktabs package."""
     numeric = [_is_numeric(sheet, place) for place in range(len(sheet.entries))]
     heads = [
         _tex(e.label + (f" ({'%' if e.percent else e.unit})" if e.percent or e.unit else "")) for e in sheet.entries

@@ -20,8 +20,15 @@ from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
-    "#1a1a1a", "#e69f00", "#56b4e9", "#009e73", "#d8c700", "#0072b2", "#d55e00", "#cc79a7",
-)  # fmt: skip
+    "#1a1a1a",
+    "#e69f00",
+    "#56b4e9",
+    "#009e73",
+    "#d8c700",
+    "#0072b2",
+    "#d55e00",
+    "#cc79a7",
+)
 GREY, LIGHT = "#7f7f7f", "#d9d9d9"
 EXTRA = (GREY, "#8c564b", "#17becf", "#6a3d9a", "#b2df8a")
 """Colours of terms and libraries of the user's own, in turn."""
@@ -122,22 +129,22 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 
 def term_colour(name: str) -> str:
-    """Give a term's colour; a user's own term gets one that depends on its name alone."""
+    """Return a term's colour; a user's own term gets one that depends on its name alone."""
     return _TERMS.get(name) or EXTRA[sum(map(ord, name)) % len(EXTRA)]
 
 
 def library_colour(name: str) -> str:
-    """Give a library's colour; a user's own library gets one that depends on its name alone."""
+    """Return a library's colour; a user's own library gets one that depends on its name alone."""
     return _LIBRARIES.get(name) or EXTRA[sum(map(ord, name)) % len(EXTRA)]
 
 
 def base_library(name: str) -> str:
-    """Give the library of a variant: C of "C front-aware" and of "C, refined"."""
+    """Return the library of a variant: C of "C front-aware" and of "C, refined"."""
     return name.split(",")[0].split(" ")[0]
 
 
 def term_label(name: str) -> str:
-    """Give a term as matplotlib can typeset it; a user's own term by its name."""
+    """Return a term as matplotlib can typeset it; a user's own term by its name."""
     if name in _SHORT:
         return _SHORT[name]
     if name not in CATALOGUE:

@@ -13,19 +13,19 @@ LEAST = 3
 
 
 def bootstrap_covariance(boot: Bootstrap) -> tuple[Array, Array]:
-    """Give mean (k,) and covariance (k, k) of the replicates."""
+    """Return mean (k,) and covariance (k, k) of the replicates."""
     return boot.draws.mean(axis=0), np.atleast_2d(np.cov(boot.draws, rowvar=False))
 
 
 def running_intervals(draws: Array) -> tuple[Array, Array, Array, Array]:
-    """Give the numbers n of replicates, and median and 95 % range of the first n, each (n, k)."""
+    """Return the numbers n of replicates, and median and 95 % range of the first n, each (n, k)."""
     counts = np.arange(min(LEAST, len(draws)), len(draws) + 1)
     ends = np.stack([np.quantile(draws[:n], (0.025, 0.5, 0.975), axis=0) for n in counts], axis=1)
     return counts.astype(float), ends[1], ends[0], ends[2]
 
 
 def ellipse_path(centre: Array, covariance: Array, radius: float = 2.448, points: int = 120) -> Array:
-    """Give (points, 2) on {z : (z − c)ᵀ C⁻¹ (z − c) = radius²}."""
+    """Return (points, 2) on {z : (z − c)ᵀ C⁻¹ (z − c) = radius²}."""
     values, axes = np.linalg.eigh(covariance)
     angle = np.linspace(0.0, 2 * np.pi, points)
     circle = np.stack([np.cos(angle), np.sin(angle)])

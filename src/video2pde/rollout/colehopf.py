@@ -136,7 +136,7 @@ def _lagrange(x: float, points: NDArray[np.int64]) -> Array:
 
 @lru_cache(maxsize=4)
 def _hermite(count: int) -> tuple[Array, Array]:
-    """Give nodes in standard deviations and weights of the Gaussian average."""
+    """Return nodes in standard deviations and weights of the Gaussian average."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes, weights / weights.sum()
 

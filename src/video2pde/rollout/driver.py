@@ -62,9 +62,19 @@ def blow(fields: Any, factors: Any, wind: Any) -> Any:
 
 
 def step(
-    u: Any, a: Any, b: Any, c: Any, drift: Any, slope: Any, wind: Any, t: float, h: float, g: Any, clip: Any,
+    u: Any,
+    a: Any,
+    b: Any,
+    c: Any,
+    drift: Any,
+    slope: Any,
+    wind: Any,
+    t: float,
+    h: float,
+    g: Any,
+    clip: Any,
     periodic: bool,
-) -> float:  # fmt: skip
+) -> float:
     """Advance u by one substep h; the result stands in ``a``. Return the sum of what was clipped.
 
     u, a, b: padded frames. c: coefficients. drift, slope: velocity at the start of the frame interval and

@@ -173,9 +173,15 @@ def _compile(
         return kept, jnp.sum(jnp.abs(value - kept))
 
     def substep(
-        state: _State, interval: jax.Array, v: jax.Array, slope: jax.Array, blown: jax.Array, c: jax.Array,
-        g: jax.Array, limits: _Limits,
-    ) -> _State:  # fmt: skip
+        state: _State,
+        interval: jax.Array,
+        v: jax.Array,
+        slope: jax.Array,
+        blown: jax.Array,
+        c: jax.Array,
+        g: jax.Array,
+        limits: _Limits,
+    ) -> _State:
         due = state.age >= driver.RECHECK
         rate = jax.lax.cond(due, lambda: bound(pad(state.u), c, g), lambda: state.rate)
         age = jnp.where(due, 0, state.age).astype(jnp.int32)
@@ -193,9 +199,15 @@ def _compile(
         return _State(u, state.t + h, left - 1, rate, age + 1, state.used + possible, lost, status)
 
     def simulate(
-        starts: jax.Array, times: jax.Array, velocity: jax.Array, fields: jax.Array, factors: jax.Array, c: jax.Array,
-        limits: jax.Array, g: jax.Array,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        starts: jax.Array,
+        times: jax.Array,
+        velocity: jax.Array,
+        fields: jax.Array,
+        factors: jax.Array,
+        c: jax.Array,
+        limits: jax.Array,
+        g: jax.Array,
+    ) -> tuple[Any, ...]:
         bounds = _Limits(*limits)
         zero = jnp.zeros((), real)
 

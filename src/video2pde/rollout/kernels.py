@@ -146,7 +146,7 @@ def _spacing(order: Order) -> str:
 
 
 def _linear(part: Part) -> float | None:
-    """Give k where the part is k·D^α u, which joins the one linear stencil of the pass."""
+    """Return k where the part is k·D^α u, which joins the one linear stencil of the pass."""
     slope = sympy.diff(part.density, U)
     linear = not part.uses_gradient and slope.is_number and (part.derivative != (0, 0) or part.density == slope * U)
     return float(slope) if linear else None
@@ -178,7 +178,7 @@ def _write_linear(structure: Structure, source: _Source) -> tuple[list[str], lis
 
 @lru_cache(maxsize=64)
 def symbol_peak(order: Order, accuracy: int) -> float:
-    """Give the largest modulus of the Fourier symbol of a central difference D^order on unit spacing."""
+    """Return the largest modulus of the Fourier symbol of a central difference D^order on unit spacing."""
     peak = 1.0
     for times in order:
         weights = np.array(central_weights(times, accuracy))
@@ -188,7 +188,7 @@ def symbol_peak(order: Order, accuracy: int) -> float:
 
 
 def stability_limit(order: Order) -> float:
-    """Give how far the Runge–Kutta method is stable for a derivative: even ones are real, odd ones imaginary."""
+    """Return how far the Runge–Kutta method is stable for a derivative: even ones are real, odd ones imaginary."""
     return IMAGINARY_LIMIT if sum(order) % 2 else REAL_LIMIT
 
 
@@ -317,7 +317,7 @@ class Kernel:
 
 
 def cache_folder() -> Path:
-    """Give the folder of compiled kernels: ``$VIDEO2PDE_CACHE``, or the user's cache folder."""
+    """Return the folder of compiled kernels: ``$VIDEO2PDE_CACHE``, or the user's cache folder."""
     chosen = os.environ.get("VIDEO2PDE_CACHE")
     if chosen:
         return Path(chosen)

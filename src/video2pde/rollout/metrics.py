@@ -154,7 +154,7 @@ def measure(
 def centroid(
     frames: NDArray[Any], grid: Grid, background: NDArray[Any], inside: NDArray[np.bool_] | None = None
 ) -> Array:
-    """Give the centroid (x, y) of u − background in each frame, shape (t, 2).
+    """Return the centroid (x, y) of u − background in each frame, shape (t, 2).
 
     A frame without content above its background has no centroid; the middle of the mask stands for it.
     """
@@ -176,7 +176,7 @@ def front_radii(
     inside: NDArray[np.bool_] | None = None,
     background: NDArray[Any] | None = None,
 ) -> Array:
-    """Give the equivalent radius r_γ = √(|{u − background ≥ γ}|/π) of each frame and level, shape (t, level).
+    """Return the equivalent radius r_γ = √(|{u − background ≥ γ}|/π) of each frame and level, shape (t, level).
 
     A pixel that the front crosses counts in part, as much as lies above γ if u is linear across it, so that
     the radius moves smoothly and not by whole pixels.

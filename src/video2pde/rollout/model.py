@@ -67,7 +67,7 @@ class Model:
         return write_equation(self.terms, self.coefficients, flow=self.flow)
 
     def coefficient(self, name: str) -> float:
-        """Give a term's coefficient, 0 where the model does not have it."""
+        """Return a term's coefficient, 0 where the model does not have it."""
         return sum((c for term, c in zip(self.terms, self.coefficients, strict=True) if term.name == name), 0.0)
 
     def with_measured_drift(self) -> Model:

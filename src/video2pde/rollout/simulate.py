@@ -212,11 +212,17 @@ def simulate_chunks(
         alive = [n for n in range(len(models)) if n not in failed]
         tasks = [
             _prepare(
-                models[n], state[n][None], False, t[window], grid, None if (v := drifts[n]) is None else v[window],
-                chosen, range(lead, end - begin + lead),
+                models[n],
+                state[n][None],
+                False,
+                t[window],
+                grid,
+                None if (v := drifts[n]) is None else v[window],
+                chosen,
+                range(lead, end - begin + lead),
             )
             for n in alive
-        ]  # fmt: skip
+        ]
         done = _run(tasks, grid, chosen, accuracy, None, workers, "cpu", [values[n] for n in alive])
         results = dict(zip(alive, done, strict=True))
         for n, rollout in results.items():

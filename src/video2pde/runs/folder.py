@@ -129,7 +129,7 @@ class RunFolder:
         *,
         accepts: Callable[[Any], bool] = lambda _: True,
     ) -> Stage[Artefact]:
-        """Give the stage's artefact: from its file where ``key`` fits, else computed and written.
+        """Return the stage's artefact: from its file where ``key`` fits, else computed and written.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class RunFolder:
             return None
 
     def _place(self, name: str) -> Path:
-        """Give the stage's file, numbered by the order of the calls; one that has another number is moved there."""
+        """Return the stage's file, numbered by the order of the calls; one that has another number is moved there."""
         if not STAGE_NAME.fullmatch(name) or name in self._names:
             raise ValueError(f"'{name}' cannot name a stage, or names two")
         path = self.stages / f"{len(self._names) + 1:02d}-{name}.npz"

@@ -48,7 +48,7 @@ class Contender:
         return Model(self.terms, values, self.drift_scale, self.flow)
 
     def velocity(self, field: Field, drift: Drift, moments: Mapping[str, Array]) -> Array:
-        """Give the uniform drift (t, 2) under this law and its flow."""
+        """Return the uniform drift (t, 2) under this law and its flow."""
         return law_velocity(drift, moments, self.weak, self.flow, field)
 
 
@@ -128,10 +128,16 @@ def discover_structure(
         scale, flow = _drift_scale(fit.coefficients), given if beside is None else beside.flow(fit.coefficients)
         contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow))
     return Discovery(
-        system, found, tuple(sorted(contenders, key=lambda c: -c.explained)), models, weak.moments,
-        weak.columns.gradient_sigma, weak.columns.gradient_noise,
-        fit_diffusion(train, drift.velocity[windows.train], settings.rollout), choice,
-    )  # fmt: skip
+        system,
+        found,
+        tuple(sorted(contenders, key=lambda c: -c.explained)),
+        models,
+        weak.moments,
+        weak.columns.gradient_sigma,
+        weak.columns.gradient_noise,
+        fit_diffusion(train, drift.velocity[windows.train], settings.rollout),
+        choice,
+    )
 
 
 def _drift_scale(coefficients: Mapping[str, float]) -> tuple[float, float]:

@@ -26,7 +26,7 @@ WEAK, REFINED = "weak", "refined"
 
 
 def window_velocities(field: Field, drift: Drift, models: Mapping[str, Model], settings: Settings) -> dict[str, Array]:
-    """Give each model's uniform drift over a window: the centroid's velocity less what law and flow do to it."""
+    """Return each model's uniform drift over a window: the centroid's velocity less what law and flow do to it."""
     velocities = {DRIFT: drift.velocity}
     terms = {term.name: term for model in models.values() for term in model.terms}
     moments: dict[str, Array] = {}

@@ -128,9 +128,16 @@ class Hub:
 async def work(task: str, request: dict[str, Any], folder: Path) -> AsyncIterator[dict[str, Any]]:
     """Carry a task out in a process of its own and give its answers; leaving the loop ends the process."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "video2pde.studio.worker", task, cwd=folder, limit=256_000_000,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "video2pde.studio.worker",
+        task,
+        cwd=folder,
+        limit=256_000_000,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     answered = False

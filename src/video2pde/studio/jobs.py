@@ -137,9 +137,13 @@ class Jobs:
         try:
             with self.output(job).open("wb") as printed:
                 child = subprocess.Popen(
-                    command, cwd=self._folder.root, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
+                    command,
+                    cwd=self._folder.root,
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed,
+                    stderr=printed,
                     start_new_session=True,
-                )  # fmt: skip
+                )
         except OSError as error:
             self._change(job, state="failed", ended=time.time(), message=f"it cannot be started: {error}")
             return

@@ -217,8 +217,10 @@ async def add_job(request: Request) -> Response:
 async def change_job(request: Request) -> Response:
     hub, name = hub_of(request), request.path_params["job"]
     actions: dict[str, Callable[[str], Any]] = {
-        "stop": hub.jobs.stop, "continue": hub.jobs.go_on, "remove": hub.jobs.remove,
-    }  # fmt: skip
+        "stop": hub.jobs.stop,
+        "continue": hub.jobs.go_on,
+        "remove": hub.jobs.remove,
+    }
     action = actions.get(request.path_params["action"])
     if action is None:
         raise InputError("a run can be stopped, continued or removed from the list")

@@ -76,7 +76,7 @@ def own_terms(settings: Settings) -> dict[str, Term]:
 
 
 def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
-    """Give every library, the user's included, as its intrinsic terms (without the drift).
+    """Return every library, the user's included, as its intrinsic terms (without the drift).
 
     Where a law is named in the settings it is the only one: the library of that name, or the terms that are listed,
     under the name of a library that has the same terms if there is one.

@@ -80,7 +80,7 @@ def _convert(node: ast.expr, names: dict[str, sympy.Symbol], text: str) -> sympy
 
 
 def _highest_power(node: ast.expr) -> int:
-    """Give the largest product of nested exponents, so that a tower of powers cannot be built."""
+    """Return the largest product of nested exponents, so that a tower of powers cannot be built."""
     inner = max(
         (_highest_power(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)), default=1
     )

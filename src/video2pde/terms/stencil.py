@@ -22,7 +22,7 @@ Array = NDArray[np.floating]
 
 @lru_cache(maxsize=64)
 def central_weights(derivative: int, accuracy: int) -> tuple[float, ...]:
-    """Give central-difference weights on unit spacing, exact to ``accuracy`` (an even order).
+    """Return central-difference weights on unit spacing, exact to ``accuracy`` (an even order).
 
     Solves Σ_m w_m m^p = p! δ_{p,derivative} for the offsets −r … r.
     """
@@ -41,7 +41,7 @@ def central_weights(derivative: int, accuracy: int) -> tuple[float, ...]:
 
 
 def stencil(order: Order, dx: float, dy: float, accuracy: int = 4) -> dict[tuple[int, int], float]:
-    """Give the weights of D^order by offset (dy-index, dx-index)."""
+    """Return the weights of D^order by offset (dy-index, dx-index)."""
     along_x, along_y = central_weights(order[0], accuracy), central_weights(order[1], accuracy)
     rx, ry = len(along_x) // 2, len(along_y) // 2
     scale = dx ** -order[0] * dy ** -order[1]
@@ -53,7 +53,7 @@ def stencil(order: Order, dx: float, dy: float, accuracy: int = 4) -> dict[tuple
 
 
 def radius(term: Term, accuracy: int = 4) -> int:
-    """Give how far the term's stencil reaches, in pixels."""
+    """Return how far the term's stencil reaches, in pixels."""
     orders = [part.derivative for part in term.parts] + list(term.jets)
     return max(len(central_weights(n, accuracy)) // 2 for order in orders for n in order)
 

@@ -108,7 +108,7 @@ def _plain(shown: sympy.Expr) -> Words:
 
 
 def length_power(term: Term) -> int | None:
-    """Give q where T ~ length^−q; None if the parts do not share one power."""
+    """Return q where T ~ length^−q; None if the parts do not share one power."""
     scale = sympy.Symbol("s", positive=True)
     powers = set()
     for part in term.parts:
@@ -124,7 +124,7 @@ def length_power(term: Term) -> int | None:
 
 
 def coefficient_units(term: Term, length: str = "image units", time: str = "s") -> str:
-    """Give the units of the term's coefficient, such as ``image units²/s``; u itself has none."""
+    """Return the units of the term's coefficient, such as ``image units²/s``; u itself has none."""
     if term.is_drift:
         return "1"
     power = length_power(term)
@@ -137,7 +137,7 @@ def coefficient_units(term: Term, length: str = "image units", time: str = "s") 
 
 
 def rescaling(term: Term, length: float = 1.0, time: float = 1.0, gain: float = 1.0) -> float | None:
-    """Give the factor on the coefficient when lengths, times and u are multiplied by the given factors.
+    """Return the factor on the coefficient when lengths, times and u are multiplied by the given factors.
 
     None where the density is not homogeneous in u, so that no single factor exists.
     """
@@ -151,7 +151,7 @@ def rescaling(term: Term, length: float = 1.0, time: float = 1.0, gain: float = 
 
 
 def intensity_degree(term: Term) -> Fraction | None:
-    """Give p where T(s·u) = s^p T(u); None where there is none."""
+    """Return p where T(s·u) = s^p T(u); None where there is none."""
     scale = sympy.Symbol("s", positive=True)
     degrees = set()
     for part in term.parts:

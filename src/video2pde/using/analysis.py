@@ -212,7 +212,7 @@ class _Subject:
         return found
 
     def _drift(self, times: Array) -> Array:
-        """Give the film's drift over a check's times, slowed down where it would cross the domain more than once."""
+        """Return the film's drift over a check's times, slowed down where it would cross the domain more than once."""
         velocity = self.model.velocity_at(times + self.model.times[0])
         path = float(np.trapezoid(np.hypot(*velocity.T), times))
         return np.asarray(velocity * min(1.0, max(self.model.grid.height, self.model.grid.width) / max(path, 1e-300)))
@@ -253,19 +253,25 @@ class _Subject:
         if not rate:
             return [
                 Statement(
-                    "Conserved content", r"\tfrac{d}{dt}\int u\,dA = 0",
-                    "Every term is a divergence: what leaves one place arrives at another.", residual, None,
+                    "Conserved content",
+                    r"\tfrac{d}{dt}\int u\,dA = 0",
+                    "Every term is a divergence: what leaves one place arrives at another.",
+                    residual,
+                    None,
                     residual <= TOLERANCE,
                 )
-            ]  # fmt: skip
+            ]
         word = "grows" if rate > 0 else "decays"
         return [
             Statement(
-                "Growth of the content", rf"\int u\,dA = e^{{{rate:.4g}\,t}}\int u_0\,dA",
+                "Growth of the content",
+                rf"\int u\,dA = e^{{{rate:.4g}\,t}}\int u_0\,dA",
                 f"All other terms are divergences, so that the content {word} e-fold in {1 / abs(rate):.3g} s.",
-                residual, None, residual <= TOLERANCE,
+                residual,
+                None,
+                residual <= TOLERANCE,
             )
-        ]  # fmt: skip
+        ]
 
     def state_equilibria(self) -> list[Statement]:
         """State the uniform states that stay, and whether they are stable."""
@@ -290,13 +296,16 @@ class _Subject:
         residual = abs(measured / predicted - 1)
         return [
             Statement(
-                "Front speed", rf"c = 2\sqrt{{rD}} = {2 * math.sqrt(r * d):.4g}",
+                "Front speed",
+                rf"c = 2\sqrt{{rD}} = {2 * math.sqrt(r * d):.4g}",
                 f"A front of the state u = {r / q:.4g} invades u = 0 at {2 * math.sqrt(r * d):.4g} {self.unit}/s in "
                 f"the long run, over a width of about {math.sqrt(d / r):.3g} {self.unit}; one that starts from a step "
                 f"lags by 1.5√(D/r) ln t, which the check takes into account.",
-                residual, None, residual <= FRONT_TOLERANCE,
+                residual,
+                None,
+                residual <= FRONT_TOLERANCE,
             )
-        ]  # fmt: skip
+        ]
 
     def state_sharpening(self) -> list[Statement]:
         """State that gradients steepen without bound where nothing spreads them."""
@@ -306,11 +315,12 @@ class _Subject:
             return []
         return [
             Statement(
-                "No diffusion", r"u_t + \mathbf{v}\cdot\nabla u = a|\nabla u|^2",
+                "No diffusion",
+                r"u_t + \mathbf{v}\cdot\nabla u = a|\nabla u|^2",
                 "A Hamilton–Jacobi equation without diffusion: kinks form after a finite time, and a grid adds "
                 "diffusion of its own there.",
             )
-        ]  # fmt: skip
+        ]
 
     # -------------------------------------------------------------- where it does not apply
 
@@ -327,7 +337,7 @@ class _Subject:
 
 
 def _similar(grid: Grid, count: int) -> Grid:
-    """Give a grid over the same rectangle with ``count`` cells on its longer side."""
+    """Return a grid over the same rectangle with ``count`` cells on its longer side."""
     longer = max(grid.height, grid.width)
     ny, nx = (max(12, 2 * round(count * size / longer / 2)) for size in (grid.height, grid.width))
     return Grid(ny, nx, grid.height, grid.width, grid.unit)

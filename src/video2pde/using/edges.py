@@ -47,6 +47,6 @@ def state_edges(model: SavedModel, first: Array, tr: Transform, duration: float)
 
 
 def _change(tr: Transform, values: Array) -> float:
-    """Give the change of ∫θ from the first frame to the last, relative to how much θ varies."""
+    """Return the change of ∫θ from the first frame to the last, relative to how much θ varies."""
     first, last = (tr.theta(np.clip(frame, tr.low, tr.high)) for frame in (values[0], values[-1]))
     return float((last.mean() - first.mean()) / np.abs(first - first.mean()).mean())

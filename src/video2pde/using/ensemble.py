@@ -47,7 +47,7 @@ class Ensemble:
         return self.mean - np.hypot(self.mean - self.low, reach), self.mean + np.hypot(self.high - self.mean, reach)
 
     def coverage(self, observed: ArrayLike, noise: float | None = None) -> float:
-        """Give the share of observed pixels (t, y, x) inside the band for observations."""
+        """Return the share of observed pixels (t, y, x) inside the band for observations."""
         low, high = self.observed_band(noise)
         seen = np.asarray(observed, float)
         return float(np.mean((seen >= low) & (seen <= high)))
@@ -101,9 +101,15 @@ def simulate_ensemble(
     alive = members
     reason = ""
     for window, _, rollouts in simulate_chunks(
-        laws, starts, t, model.grid, model.velocity_at(t, velocity), settings or model.settings,
-        chunk=CHUNK, workers=workers,
-    ):  # fmt: skip
+        laws,
+        starts,
+        t,
+        model.grid,
+        model.velocity_at(t, velocity),
+        settings or model.settings,
+        chunk=CHUNK,
+        workers=workers,
+    ):
         whole = [rollout.values for rollout in rollouts if not rollout.failed]
         reason = next((rollout.reason for rollout in rollouts if rollout.failed), reason)
         if len(whole) < 2:

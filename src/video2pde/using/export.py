@@ -23,8 +23,12 @@ from video2pde.using.templates import NUMPY, PYPDE, SYMPY
 Form = Literal["latex", "sympy", "python", "pypde", "json"]
 ACCURACY = 4
 SUFFIXES: Mapping[str, str] = {
-    "latex": ".tex", "sympy": ".py", "python": ".py", "pypde": ".py", "json": ".json",
-}  # fmt: skip
+    "latex": ".tex",
+    "sympy": ".py",
+    "python": ".py",
+    "pypde": ".py",
+    "json": ".json",
+}
 
 
 def export_model(model: SavedModel, form: Form) -> str:
@@ -122,10 +126,15 @@ def _numpy(model: SavedModel) -> str:
         f"    {n}: ({', '.join(repr(w) for w in central_weights(n, ACCURACY))},)," for n in range(max(1, highest) + 1)
     ]
     return _fill(
-        NUMPY, model, TERMS=terms, STIFFNESS=stiffness, WEIGHTS=weights,
-        BOUNDARY=[repr("wrap" if model.boundary == "periodic" else "symmetric")], CLIP=[repr(model.clip)],
+        NUMPY,
+        model,
+        TERMS=terms,
+        STIFFNESS=stiffness,
+        WEIGHTS=weights,
+        BOUNDARY=[repr("wrap" if model.boundary == "periodic" else "symmetric")],
+        CLIP=[repr(model.clip)],
         BLOW=[] if model.flow is None else ["    blown = flow(t)", "    v_x, v_y = v_x + blown[0], v_y + blown[1]"],
-    )  # fmt: skip
+    )
 
 
 # ----------------------------------------------------------------------------- py-pde
@@ -162,9 +171,15 @@ def _pypde(model: SavedModel) -> str:
     condition = '"periodic"' if model.boundary == "periodic" else '{"derivative": 0}'
     carried, fields = _pypde_flow(model)
     return _fill(
-        PYPDE, model, TERMS=terms, CONSTANTS=constants, PERIODIC=[str(model.boundary == "periodic")],
-        CONDITION=[condition], CARRIED=carried, FIELDS=fields,
-    )  # fmt: skip
+        PYPDE,
+        model,
+        TERMS=terms,
+        CONSTANTS=constants,
+        PERIODIC=[str(model.boundary == "periodic")],
+        CONDITION=[condition],
+        CARRIED=carried,
+        FIELDS=fields,
+    )
 
 
 def _pypde_flow(model: SavedModel) -> tuple[list[str], list[str]]:

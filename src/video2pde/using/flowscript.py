@@ -55,12 +55,12 @@ def flow_lines(model: SavedModel) -> list[str]:
         "",
         "",
         "def theta(t):",
-        '    """Give the flow\'s functions of time, (l,)."""',
+        '    """Return the flow\'s functions of time, (l,)."""',
         f"    return {in_time}",
         "",
         "",
         "def flow(t):",
-        '    """Give v_x and v_y of the flow on the grid at time t."""',
+        '    """Return v_x and v_y of the flow on the grid at time t."""',
         "    return np.tensordot(theta(t) @ Q, MODES, axes=1)",
     ]
 

@@ -50,18 +50,18 @@ class Transform:
         return float(np.ptp(exponents))
 
     def theta(self, u: Array) -> Array:
-        """Give θ = F(u)."""
+        """Return θ = F(u)."""
         if self.a2 == 0.0:
             return np.asarray(np.exp(self._exponent(u) - self._top)) if self.a else np.asarray(u, float)
         return np.asarray(self._table(u))
 
     def slope(self, u: Array) -> Array:
-        """Give F′(u)."""
+        """Return F′(u)."""
         weight = np.exp(self._exponent(u) - self._top)
         return np.asarray(weight * (self.a / self.beta) if self.a and self.a2 == 0.0 else weight)
 
     def inverse(self, theta: float) -> float:
-        """Give u where F(u) = θ."""
+        """Return u where F(u) = θ."""
         nodes = np.linspace(self.low, self.high, TABLE)
         values = self.theta(nodes)
         order = np.argsort(values)
@@ -70,7 +70,7 @@ class Transform:
         return float(np.interp(theta, values[order], nodes[order]))
 
     def limit(self, u0: Array) -> float:
-        """Give the uniform level that u0 tends to on a periodic domain: F(u) becomes the mean of F(u0)."""
+        """Return the uniform level that u0 tends to on a periodic domain: F(u) becomes the mean of F(u0)."""
         return self.inverse(float(self.theta(u0).mean()))
 
     def _exponent(self, u: Array) -> Array:
@@ -135,7 +135,7 @@ def evolve(law: Model, u0: Array, times: Array, velocity: Array, grid: Grid) -> 
 
 
 def measure_identities(seen: Evolution, transform: Transform) -> dict[str, float]:
-    """Give the relative residual of each identity on a simulated evolution.
+    """Return the relative residual of each identity on a simulated evolution.
 
     ``linear``: θ against the exact solution of its linear equation; ``mass``: ∫θ; ``energy``:
     ½ d/dt ∫θ² = −β ∫F′²|∇u|²; ``mean``: d/dt ∫u = ∫(a + a₂u)|∇u|²; ``maximum``: how far u leaves its first range.
@@ -173,7 +173,7 @@ def spread_linearly(theta: Array, beta: float, duration: float, shift: Array, gr
 
 
 def periodic_plume(grid: Grid, low: float, high: float) -> Array:
-    """Give an asymmetric, exactly periodic and smooth first frame between ``low`` and ``high``."""
+    """Return an asymmetric, exactly periodic and smooth first frame between ``low`` and ``high``."""
     fine = 2 * np.pi * np.arange(256) / 256
     reference = _shape(fine[:, None], fine[None, :])
     bottom, top = reference.min(), reference.max()

@@ -40,14 +40,14 @@ def linearise(law: Model, level: float) -> dict[Order, float]:
 
 
 def short_wave_growth(law: Model, level: float, grid: Grid) -> float:
-    """Give the growth rate (1/s) of waves far shorter than the grid's, less f′: positive where a law is ill-posed."""
+    """Return the growth rate (1/s) of waves far shorter than the grid's, less f′: positive where a law is ill-posed."""
     slopes = linearise(law, level)
     k_x, k_y = 1e3 * np.pi / grid.dx, 1e3 * np.pi / grid.dy
     return max(growth_rate(slopes, *k) - growth_rate(slopes, 0.0, 0.0) for k in ((k_x, 0.0), (0.0, k_y), (k_x, k_y)))
 
 
 def grid_scale_growth(law: Model, level: float, grid: Grid) -> tuple[float, float]:
-    """Give the growth rate (1/s) of stripes two pixels wide: of the law itself, and as its stencils see them."""
+    """Return the growth rate (1/s) of stripes two pixels wide: of the law itself, and as its stencils see them."""
     slopes = linearise(law, level)
     continuum = growth_rate(slopes, np.pi / grid.dx, 0.0)
     discrete = 0.0
@@ -65,9 +65,13 @@ def measure_growth(law: Model, level: float, grid: Grid, rate: float) -> float:
     stripes = np.tile((-1.0) ** np.arange(16), (16, 1))
     times = np.array([0.0, 0.5, 1.0]) / abs(rate)
     rollout = simulate(
-        replace(law, drift_scale=(1.0, 1.0)), level + TINY * stripes, times, small, None,
+        replace(law, drift_scale=(1.0, 1.0)),
+        level + TINY * stripes,
+        times,
+        small,
+        None,
         RolloutSettings(boundary="periodic", clip="off"),
-    )  # fmt: skip
+    )
     if rollout.failed:
         return float("nan")
     heights = [float((frame * stripes).mean()) for frame in rollout.values]
@@ -83,7 +87,7 @@ class Equilibrium:
 
 
 def reaction(law: Model) -> sympy.Expr:
-    """Give f(u), what the law does to a uniform state: u_t = f(u)."""
+    """Return f(u), what the law does to a uniform state: u_t = f(u)."""
     total = sympy.Integer(0)
     for term, coefficient in zip(law.terms, law.coefficients, strict=True):
         flat = {jet_symbol(order): 0 for order in term.jets if order != (0, 0)}

@@ -164,7 +164,7 @@ class Origin(Entry):
     recording: dict[str, Any] | None = None
 
     def recording_settings(self) -> RecordingSettings:
-        """Give the settings that the film was read with; the defaults where the file does not say."""
+        """Return the settings that the film was read with; the defaults where the file does not say."""
         try:
             return RecordingSettings.model_validate(self.recording or {})
         except ValidationError as error:

@@ -97,7 +97,7 @@ def coefficient_lines(model: SavedModel) -> list[str]:
 
 
 def drift_table(model: SavedModel) -> list[tuple[float, float, float]]:
-    """Give rows (t, v_x, v_y) between which the drift is linear, as few as reproduce it; its scale is included."""
+    """Return rows (t, v_x, v_y) between which the drift is linear, as few as reproduce it; its scale is included."""
     times, velocity = model.times, np.array(model.drift.velocity) * model.drift.scale
     fastest = max(float(np.abs(velocity).max()), 1e-300)
     for count in KNOT_COUNTS:

@@ -61,14 +61,14 @@ SAFETY = 0.5  # share of the stability limit that a step takes
 
 
 def drift(t):
-    """Give the uniform (v_x, v_y) at time t."""
+    """Return the uniform (v_x, v_y) at time t."""
     if t > DRIFT[-1, 0]:
         return AFTER_FILM
     return np.interp(t, DRIFT[:, 0], DRIFT[:, 1]), np.interp(t, DRIFT[:, 0], DRIFT[:, 2])
 
 
 def rate(u, t):
-    """Give u_t."""
+    """Return u_t."""
     v_x, v_y = drift(t)
 <<BLOW>>
     change = -v_x * D(u, 1, 0) - v_y * D(u, 0, 1)
@@ -143,7 +143,7 @@ def simulate(u0, times):
 
 
 def plume():
-    """Give a first frame: a round plume in the middle of the picture."""
+    """Return a first frame: a round plume in the middle of the picture."""
     x, y = (np.arange(NX) + 0.5) / NX - 0.5, (np.arange(NY) + 0.5) / NY - 0.5
     return 0.1 + 0.7 * np.exp(-0.5 * (x[None, :] ** 2 + y[:, None] ** 2) / 0.1**2)
 
@@ -191,12 +191,12 @@ from pde import PDE, CartesianGrid, MemoryStorage, ScalarField
 
 
 def v_x(t):
-    """Give the drift along x at time t."""
+    """Return the drift along x at time t."""
     return AFTER_FILM[0] if t > DRIFT[-1, 0] else np.interp(t, DRIFT[:, 0], DRIFT[:, 1])
 
 
 def v_y(t):
-    """Give the drift along y at time t."""
+    """Return the drift along y at time t."""
     return AFTER_FILM[1] if t > DRIFT[-1, 0] else np.interp(t, DRIFT[:, 0], DRIFT[:, 2])
 
 
@@ -225,7 +225,7 @@ def simulate(u0, start, duration, frames, tolerance=1e-6, backend="auto"):
 
 
 def plume():
-    """Give a first frame: a round plume in the middle of the picture."""
+    """Return a first frame: a round plume in the middle of the picture."""
     x, y = (np.arange(NX) + 0.5) / NX - 0.5, (np.arange(NY) + 0.5) / NY - 0.5
     return 0.1 + 0.7 * np.exp(-0.5 * (x[None, :] ** 2 + y[:, None] ** 2) / 0.1**2)
 

@@ -44,7 +44,7 @@ class Outcome:
 
     @property
     def row(self) -> dict[str, str | float | None]:
-        """Give the line of a table: errors in per cent and in the grid's unit; None where a rollout failed."""
+        """Return the line of a table: errors in per cent and in the grid's unit; None where a rollout failed."""
         numbers = {
             "rrmse_percent": 100 * self.metrics.rrmse,
             "front_rmse": self.metrics.front_rmse,

@@ -8,7 +8,7 @@ from video2pde.using.identities import Transform
 
 
 def word_identities(tr: Transform, size: float, level: float) -> list[tuple[str, str, str, str]]:
-    """Give (key, title, LaTeX, text) of each identity with a law's numbers.
+    """Return (key, title, LaTeX, text) of each identity with a law's numbers.
 
     Parameters
     ----------
@@ -38,35 +38,48 @@ def word_identities(tr: Transform, size: float, level: float) -> list[tuple[str,
         limit = rf"u \to {beta / a:.4g}\,\log\langle e^{{{a / beta:.4g}\,u_0}}\rangle"
     found = [
         (
-            "linear", "Linear equation",
+            "linear",
+            "Linear equation",
             rf"{theta},\qquad \theta_t + \mathbf{{v}}(t)\cdot\nabla\theta = {b}\,\Delta\theta",
             f"{name} spreads by plain diffusion and drift; where the first frame is known, every later one follows "
             "by a Gaussian average.",
         ),
         (
-            "frame", "Moving frame",
+            "frame",
+            "Moving frame",
             r"w(z,t) = u(z + \int_0^t \mathbf{v}\,ds,\, t),\qquad w_t = \text{the law without drift}",
             "The drift is uniform in space, so that it only moves the picture.",
         ),
         (
-            "maximum", "Maximum principle", r"\min u_0 \le u \le \max u_0",
+            "maximum",
+            "Maximum principle",
+            r"\min u_0 \le u \le \max u_0",
             f"u stays between its first extremes, here {tr.low:.3g} and {tr.high:.3g}.",
         ),
         (
-            "energy", "Energy law",
+            "energy",
+            "Energy law",
             rf"\tfrac12\tfrac{{d}}{{dt}}\int {squared}\,dA = -{weight}\int {power}|\nabla u|^2\,dA",
             "This integral only falls, and at exactly this rate.",
         ),
         ("mass", "Conserved mass", r"\tfrac{d}{dt}\int\theta\,dA = 0", f"The integral of {name} is conserved."),
-    ]  # fmt: skip
+    ]
     if a or a2:
         found.append(
-            ("mean", "Growth of the content", rf"\tfrac{{d}}{{dt}}\int u\,dA = {growth}",
-             "The content ∫u itself is not conserved: it changes wherever there are gradients.")
-        )  # fmt: skip
+            (
+                "mean",
+                "Growth of the content",
+                rf"\tfrac{{d}}{{dt}}\int u\,dA = {growth}",
+                "The content ∫u itself is not conserved: it changes wherever there are gradients.",
+            )
+        )
     found.append(
-        ("limit", "Long-time limit", limit,
-         f"On a periodic domain u becomes uniform at this level, {level:.4g} for the check's plume; the slowest wave "
-         f"decays e-fold in {decay:.3g} s, and the check ends after ten times as long.")
-    )  # fmt: skip
+        (
+            "limit",
+            "Long-time limit",
+            limit,
+            f"On a periodic domain u becomes uniform at this level, {level:.4g} for the check's plume; the slowest "
+            f"wave decays e-fold in {decay:.3g} s, and the check ends after ten times as long.",
+        )
+    )
     return found

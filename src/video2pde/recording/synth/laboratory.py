@@ -96,11 +96,19 @@ def _bleached_spot(folder: Path, seed: int) -> dict[str, Any]:
     _write_deep(pictures / "prima.tif", light * 0.6 + dark, DEEP, 0.003, rng)
     _write_deep(pictures / "closed.tif", np.full_like(light, dark), DEEP, 0.01, rng)
     return {
-        "file": "pictures", "observable": "bright", "scale": f"{pixel}um", "law": {"laplacian": diffusion},
-        "times": times, "reference": "prima.tif", "dark": "closed.tif", "mobile_fraction": mobile,
-        "bleaching_rate": loss, "light": [math.exp(-loss * time) for time in times],
-        "drift": {"mean": [0.0, 0.0]}, "arguments": "--reference prima.tif --dark closed.tif --observable bright",
-    }  # fmt: skip
+        "file": "pictures",
+        "observable": "bright",
+        "scale": f"{pixel}um",
+        "law": {"laplacian": diffusion},
+        "times": times,
+        "reference": "prima.tif",
+        "dark": "closed.tif",
+        "mobile_fraction": mobile,
+        "bleaching_rate": loss,
+        "light": [math.exp(-loss * time) for time in times],
+        "drift": {"mean": [0.0, 0.0]},
+        "arguments": "--reference prima.tif --dark closed.tif --observable bright",
+    }
 
 
 def _entering_front(folder: Path, seed: int) -> dict[str, Any]:
@@ -121,10 +129,17 @@ def _entering_front(folder: Path, seed: int) -> dict[str, Any]:
     times = np.linspace(0.0, duration, camera.frames)
     film = render_pictures((field(float(t)) for t in times), folder, camera, duration)
     return {
-        "file": film.name, "law": {"laplacian": diffusion}, "drift": {"mean": [0.0, 0.0]}, "duration": duration,
-        "frames": camera.frames, "noise": 0.01, "background": background, "enters": "left",
-        "boundary": "measured", "arguments": "--drift none",
-    }  # fmt: skip
+        "file": film.name,
+        "law": {"laplacian": diffusion},
+        "drift": {"mean": [0.0, 0.0]},
+        "duration": duration,
+        "frames": camera.frames,
+        "noise": 0.01,
+        "background": background,
+        "enters": "left",
+        "boundary": "measured",
+        "arguments": "--drift none",
+    }
 
 
 def _few_frames(folder: Path, seed: int) -> dict[str, Any]:
@@ -143,9 +158,13 @@ def _few_frames(folder: Path, seed: int) -> dict[str, Any]:
         rows.append(f"{name},{times[k]:g}")
     (folder / "times.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return {
-        **case.truth, "case": "few", "file": "pictures", "times": times, "white": DEEP,
+        **case.truth,
+        "case": "few",
+        "file": "pictures",
+        "times": times,
+        "white": DEEP,
         "arguments": "--times times.csv --set recording.white=60000",
-    }  # fmt: skip
+    }
 
 
 def _domed_light(folder: Path, seed: int) -> dict[str, Any]:
@@ -162,9 +181,13 @@ def _domed_light(folder: Path, seed: int) -> dict[str, Any]:
     film = render_pictures((1 - dome * u for u in fields), folder, camera, case.duration)
     Image.fromarray(np.round(255 * dome).astype(np.uint8)).save(folder / "flat.png")
     return {
-        **case.truth, "case": "dome", "file": film.name, "observable": "bright", "reference": "flat.png",
+        **case.truth,
+        "case": "dome",
+        "file": film.name,
+        "observable": "bright",
+        "reference": "flat.png",
         "arguments": "--observable bright --reference flat.png",
-    }  # fmt: skip
+    }
 
 
 def _droplet(folder: Path, seed: int) -> dict[str, Any]:
@@ -187,11 +210,18 @@ def _droplet(folder: Path, seed: int) -> dict[str, Any]:
     film = render_pictures((1 - field(float(t)) for t in times), folder, camera, duration)
     Image.fromarray(np.where(r <= radius - 2 * pixel, 255, 0).astype(np.uint8)).save(folder / "mask.png")
     return {
-        "file": film.name, "observable": "bright", "law": {"constant": 0.85 * rate, "u": -rate, "laplacian": diffusion},
-        "drift": {"mean": [0.0, 0.0]}, "mask": "mask.png", "boundary": "no_flux", "radius": radius,
-        "frames": frames, "duration": duration, "noise": 0.01,
+        "file": film.name,
+        "observable": "bright",
+        "law": {"constant": 0.85 * rate, "u": -rate, "laplacian": diffusion},
+        "drift": {"mean": [0.0, 0.0]},
+        "mask": "mask.png",
+        "boundary": "no_flux",
+        "radius": radius,
+        "frames": frames,
+        "duration": duration,
+        "noise": 0.01,
         "arguments": "--observable bright --mask mask.png --drift none",
-    }  # fmt: skip
+    }
 
 
 def _bleached_half(radius: float, r: Array, angle: Array) -> list[tuple[float, Array]]:
@@ -227,10 +257,16 @@ def _line_profile(folder: Path, seed: int) -> dict[str, Any]:
     table = "\n".join(f"{k},{time:.6g}" for k, time in enumerate(times))
     (folder / "times.csv").write_text(f"row,time\n{table}\n", encoding="utf-8")
     return {
-        "file": "kymograph.tif", "observable": "bright", "axes": "rows are times, columns positions",
-        "law": {"laplacian": diffusion}, "drift": {"mean": [0.0, 0.0]}, "frame_rate": (frames - 1) / duration,
-        "duration": duration, "scale": f"{pixel}um", "white": DEEP,
-    }  # fmt: skip
+        "file": "kymograph.tif",
+        "observable": "bright",
+        "axes": "rows are times, columns positions",
+        "law": {"laplacian": diffusion},
+        "drift": {"mean": [0.0, 0.0]},
+        "frame_rate": (frames - 1) / duration,
+        "duration": duration,
+        "scale": f"{pixel}um",
+        "white": DEEP,
+    }
 
 
 LABORATORY: Mapping[str, Recording] = {

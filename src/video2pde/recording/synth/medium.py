@@ -138,8 +138,11 @@ class Medium:
 
     def __post_init__(self) -> None:
         for name, low, high in (
-            ("halves", -1, 1), ("slowing", 0, 1), ("anisotropy", -1, 1), ("immobile", 0, 1),
-        ):  # fmt: skip
+            ("halves", -1, 1),
+            ("slowing", 0, 1),
+            ("anisotropy", -1, 1),
+            ("immobile", 0, 1),
+        ):
             value = getattr(self, name)
             if not low <= value < high:
                 raise InputError(f"{name} = {value:g}; give a share from {low} to below {high}")

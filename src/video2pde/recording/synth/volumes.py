@@ -123,13 +123,26 @@ class _Volumes:
         theta = medium.flow.strength(time)
         out = np.empty_like(u)
         _sum_fluxes(
-            p, out, self._h, self._vx, self._vy, theta, *drift,
-            on_face * (1 + medium.anisotropy), on_cell * (1 - medium.anisotropy),
-        )  # fmt: skip
+            p,
+            out,
+            self._h,
+            self._vx,
+            self._vy,
+            theta,
+            *drift,
+            on_face * (1 + medium.anisotropy),
+            on_cell * (1 - medium.anisotropy),
+        )
         _add_sources(
-            p, out, self._h, law.constant, law.u + (0.0 if medium.conserved else theta * medium.flow.divergence),
-            law.u_squared, steep, law.u_grad_squared,
-        )  # fmt: skip
+            p,
+            out,
+            self._h,
+            law.constant,
+            law.u + (0.0 if medium.conserved else theta * medium.flow.divergence),
+            law.u_squared,
+            steep,
+            law.u_grad_squared,
+        )
         if medium.source.rate:
             out += medium.source.strength(time) * self._source
         return out

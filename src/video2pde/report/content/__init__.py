@@ -20,11 +20,25 @@ __all__ = ["Story", "compose_page"]
 
 SECTIONS = (
     tell_recovery,
-    tell_preprocessing, tell_smoothing, tell_drift, tell_flow, tell_conditioning, tell_sweep, tell_stability,
+    tell_preprocessing,
+    tell_smoothing,
+    tell_drift,
+    tell_flow,
+    tell_conditioning,
+    tell_sweep,
+    tell_stability,
     tell_validation,
-    tell_refinement, tell_calibration, tell_front, tell_selection, tell_test, tell_analysis, tell_settings,
-    tell_provenance, tell_timings, tell_warnings,
-)  # fmt: skip
+    tell_refinement,
+    tell_calibration,
+    tell_front,
+    tell_selection,
+    tell_test,
+    tell_analysis,
+    tell_settings,
+    tell_provenance,
+    tell_timings,
+    tell_warnings,
+)
 """The page's sections, in the order of the stages."""
 
 

@@ -159,10 +159,13 @@ def draw_fronts(validation: Validation, score: Score) -> Chart:
             Series(f"γ = {level:g}", validation.times, finite(score.full.radii_predicted[:, index]), colour=colour),
         ]
     return Chart(
-        f"Front radii, {score.name}", Axis("time", "s"), Axis("radius", validation.unit), tuple(series),
+        f"Front radii, {score.name}",
+        Axis("time", "s"),
+        Axis("radius", validation.unit),
+        tuple(series),
         f"Equivalent radii of the fronts at {len(score.full.levels)} levels, observed (dashed) and predicted.",
         "γ: level of u above the background; the radius is √(area/π). Dashed: observed.",
-    )  # fmt: skip
+    )
 
 
 def tell_test(story: Story) -> Section | None:

@@ -90,10 +90,12 @@ def tell_timings(story: Story) -> Section:
     names = tuple(timings)
     longest = max(names, key=lambda name: timings[name])
     chart = Chart(
-        "Time of each stage", Axis("stage", categories=names), Axis("time", "s"),
+        "Time of each stage",
+        Axis("stage", categories=names),
+        Axis("time", "s"),
         (Series("seconds", range(len(names)), [timings[name] for name in names], style="bars", colour="blue"),),
         f"The longest stage is {longest} with {timings[longest]:.3g} s.",
-    )  # fmt: skip
+    )
     table = Table(
         (Column("stage"), Column("time", "s", "right", ".3g")), tuple((name, timings[name]) for name in names)
     )

@@ -29,8 +29,11 @@ def tell_preprocessing(story: Story) -> Section | None:
             ),
             story.table(tables.list_preprocessing(recording.checks)),
         ]
-    items += story.picture("snapshots", "The field at four times, and u along the middle row of each.",
-                           "Dashed: the row shown below each picture.")  # fmt: skip
+    items += story.picture(
+        "snapshots",
+        "The field at four times, and u along the middle row of each.",
+        "Dashed: the row shown below each picture.",
+    )
     if recording.checks is not None:
         background = story.picture("recording-background", "Background level over time, and saturated pixels.")
         items += [Details("Background level and saturated pixels", background)] if background else []
@@ -61,12 +64,11 @@ def tell_smoothing(story: Story) -> Section | None:
     sweep, used = recording.checks.sweep, story.run.settings.recording.smooth
     line = Chart(
         "Middle row under each filter",
-        Axis("x", sweep.unit), Axis("u"),
-        tuple(
-            Series(f"σ = {row.sigma:g}", sweep.positions, sweep.line[i]) for i, row in enumerate(sweep.rows)
-        ),
+        Axis("x", sweep.unit),
+        Axis("u"),
+        tuple(Series(f"σ = {row.sigma:g}", sweep.positions, sweep.line[i]) for i, row in enumerate(sweep.rows)),
         f"The middle row of the frame at {sweep.time:.4g} s for {len(sweep.rows)} filter widths.",
-    )  # fmt: skip
+    )
     change = Chart(
         "Change of the frame",
         Axis("σ", "cells"),
@@ -83,9 +85,10 @@ def tell_smoothing(story: Story) -> Section | None:
     one = next((row for row in sweep.rows if row.sigma == 1.0), sweep.rows[-1])
     effect = f"a filter of σ = {one.sigma:g} cells would change a frame by {number(one.rms, digits=2)} (rms)"
     sentence = (
-        f"The fit uses the field unfiltered; {effect} and bias the coefficients." if used == 0
+        f"The fit uses the field unfiltered; {effect} and bias the coefficients."
+        if used == 0
         else f"The field was filtered with σ = {used:g} cells; {effect}."
-    )  # fmt: skip
+    )
     pictures = story.picture("smoothing", "One frame under each filter, and its difference from the unfiltered one.")
     items: tuple[Item, ...] = (Tiles((line, change)), *pictures, story.table(tables.list_smoothing(sweep)))
     return Section("smoothing", "Smoothing sweep", sentence, items)
@@ -124,7 +127,8 @@ def _drift_sentence(drift: Drift) -> str:
 def _path(drift: Drift) -> Chart:
     return Chart(
         "Path of the centroid",
-        Axis("x", drift.unit), Axis("y", drift.unit, downwards=True),
+        Axis("x", drift.unit),
+        Axis("y", drift.unit, downwards=True),
         (
             Series("measured", drift.centroid[:, 0], drift.centroid[:, 1], style="scatter", colour="grey"),
             Series("smoothed", drift.smooth_centroid[:, 0], drift.smooth_centroid[:, 1], colour="red"),
@@ -132,7 +136,7 @@ def _path(drift: Drift) -> Chart:
         ),
         "The centroid's path over the picture, measured and smoothed.",
         equal_aspect=True,
-    )  # fmt: skip
+    )
 
 
 def _velocity(story: Story, drift: Drift) -> Chart:
@@ -141,10 +145,15 @@ def _velocity(story: Story, drift: Drift) -> Chart:
         v, error = drift.velocity[:, axis], 2 * drift.velocity_error[:, axis]
         series.append(Series(name, drift.times, v, low=v - error, high=v + error, band=True, colour=colour))  # type: ignore[arg-type]
     return Chart(
-        "Drift velocity", Axis("time", "s"), Axis("velocity", f"{drift.unit}/s"), tuple(series),
+        "Drift velocity",
+        Axis("time", "s"),
+        Axis("velocity", f"{drift.unit}/s"),
+        tuple(series),
         "Both components of the drift over time, with bands of two standard errors.",
-        "Bands: two standard errors.", spans=story.spans(), markers=(Marker("", 0.0, "y", "grey"),),
-    )  # fmt: skip
+        "Bands: two standard errors.",
+        spans=story.spans(),
+        markers=(Marker("", 0.0, "y", "grey"),),
+    )
 
 
 def _level(story: Story, drift: Drift) -> Chart:
@@ -162,7 +171,11 @@ def _content(story: Story, drift: Drift) -> Chart:
     first, last = float(drift.mass[0]), float(drift.mass[-1])
     change = "" if first == 0 else f"It changes by {percent(last / first - 1)} over the recording."
     return Chart(
-        "Signal above the background", Axis("time", "s"), Axis("∫(u − background) dA", f"{drift.unit}²"),
+        "Signal above the background",
+        Axis("time", "s"),
+        Axis("∫(u − background) dA", f"{drift.unit}²"),
         (Series("content", drift.times, drift.mass, colour="ink"),),
-        f"The plume's content over time. {change}", change, spans=story.spans(),
-    )  # fmt: skip
+        f"The plume's content over time. {change}",
+        change,
+        spans=story.spans(),
+    )

@@ -28,11 +28,13 @@ def tell_conditioning(story: Story) -> Section | None:
     rest = [_correlations(story, d) for d in found.libraries.values() if not d.contender]
     names = tuple(found.libraries)
     condition = Chart(
-        "Condition number", Axis("library", categories=names), Axis("κ", log=True),
+        "Condition number",
+        Axis("library", categories=names),
+        Axis("κ", log=True),
         (Series("κ", range(len(names)), [d.condition for d in found.libraries.values()], style="bars", colour="blue"),),
         "Condition number of each library's normalised columns.",
         markers=(Marker("limit", story.run.settings.identifiability.condition_limit, "y", "red"),),
-    )  # fmt: skip
+    )
     worst = max(found.libraries.values(), key=lambda d: d.condition)
     if found.law_seen and goes_on:
         who = listed(f"{d.library} ({percent(d.fit.explained)})" for d in goes_on)
@@ -55,11 +57,16 @@ def _correlations(story: Story, diagnosis: LibraryDiagnosis) -> Heatmap:
     values = np.abs(diagnosis.correlation - np.eye(len(labels)))
     i, j = np.unravel_index(int(values.argmax()), values.shape)
     return Heatmap(
-        f"{diagnosis.library}, κ = {diagnosis.condition:.3g}", diagnosis.correlation, labels, labels,
+        f"{diagnosis.library}, κ = {diagnosis.condition:.3g}",
+        diagnosis.correlation,
+        labels,
+        labels,
         f"Correlations of the columns of library {diagnosis.library}; the strongest, "
         f"{diagnosis.correlation[i, j]:.2f}, is between {labels[i]} and {labels[j]}.",
-        "correlation", "diverging", (-1.0, 1.0),
-    )  # fmt: skip
+        "correlation",
+        "diverging",
+        (-1.0, 1.0),
+    )
 
 
 def tell_sweep(story: Story) -> Section | None:
@@ -70,13 +77,16 @@ def tell_sweep(story: Story) -> Section | None:
     used = Marker("used", settings.threshold)
     axis = Axis(_THRESHOLDS[settings.threshold_on], log=True)
     counts = Chart(
-        "Active terms, drift included", axis, Axis("terms"),
+        "Active terms, drift included",
+        axis,
+        Axis("terms"),
         tuple(
             Series(name, d.sweep.thresholds, d.sweep.counts, style="steps", colour=library_colour(name))
             for name, d in found.libraries.items()
         ),
-        "How many terms stay active as the threshold rises, by library.", markers=(used,),
-    )  # fmt: skip
+        "How many terms stay active as the threshold rises, by library.",
+        markers=(used,),
+    )
     first = [_paths(story, d, axis, used) for d in found.libraries.values() if d.contender]
     rest = [_paths(story, d, axis, used) for d in found.libraries.values() if not d.contender]
     items: list[Item] = [counts]
@@ -89,16 +99,23 @@ def _paths(story: Story, diagnosis: LibraryDiagnosis, axis: Axis, used: Marker) 
     sweep = diagnosis.sweep
     series = tuple(
         Series(
-            f"{story.term(name)} ({number(float(path[0]), digits=3)})", sweep.thresholds, path / (abs(path[0]) or 1.0),
-            colour=term_colour(name), markers=True,
+            f"{story.term(name)} ({number(float(path[0]), digits=3)})",
+            sweep.thresholds,
+            path / (abs(path[0]) or 1.0),
+            colour=term_colour(name),
+            markers=True,
         )
         for name, path in zip(diagnosis.names, sweep.coefficients.T, strict=True)
-    )  # fmt: skip
+    )
     return Chart(
-        f"Coefficients of {diagnosis.library}", axis, Axis("relative to the first value"), series,
+        f"Coefficients of {diagnosis.library}",
+        axis,
+        Axis("relative to the first value"),
+        series,
         f"Coefficients of library {diagnosis.library} over the threshold, each relative to its first value.",
-        "In brackets: the coefficient at the smallest threshold.", markers=(used,),
-    )  # fmt: skip
+        "In brackets: the coefficient at the smallest threshold.",
+        markers=(used,),
+    )
 
 
 def _sweep_sentence(story: Story, found: Identifiability, threshold: float) -> str:
@@ -129,10 +146,19 @@ def tell_stability(story: Story) -> Section | None:
     values = np.array([[d.stability.frequency.get(name, np.nan) for name in terms] for d in diagnoses])
     runs = diagnoses[0].stability.runs
     frequency = Heatmap(
-        f"Selected in … of {runs} runs", values, tuple(found.libraries), tuple(story.term(t) for t in terms),
-        "How often each term of each library is selected over random sets of centres.", "share of the runs", "viridis",
-        (0.0, 1.0), "Blank: the library does not have the term.", ".0%", "library", "term",
-    )  # fmt: skip
+        f"Selected in … of {runs} runs",
+        values,
+        tuple(found.libraries),
+        tuple(story.term(t) for t in terms),
+        "How often each term of each library is selected over random sets of centres.",
+        "share of the runs",
+        "viridis",
+        (0.0, 1.0),
+        "Blank: the library does not have the term.",
+        ".0%",
+        "library",
+        "term",
+    )
     wanted = [name for name in terms if any(name in d.names for d in diagnoses if d.contender)] or terms
     charts = tuple(_spread(story, name, [d for d in diagnoses if name in d.names]) for name in wanted)
     robust = {d.library: d.robust for d in diagnoses if d.contender}
