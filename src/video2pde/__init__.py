@@ -5,8 +5,9 @@ The names below are the public API. Each is loaded on first use, so that ``impor
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING
+
+from video2pde.lazy import load_on_use
 
 if TYPE_CHECKING:
     from video2pde.api import example_field as example_field
@@ -131,12 +132,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = load_on_use(__name__, _HOMES, globals())
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,9 @@ The names are loaded on first use, so that importing this package costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING
+
+from video2pde.lazy import load_on_use
 
 if TYPE_CHECKING:
     from video2pde.recording.checks import Checks as Checks
@@ -41,9 +42,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = load_on_use(__name__, _HOMES, globals())

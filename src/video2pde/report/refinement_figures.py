@@ -90,7 +90,7 @@ def figure_comparison(times: Array, metrics: Mapping[str, Metrics], unit: str) -
             axes.grid(visible=True)
         for index, (label, found) in enumerate(metrics.items()):
             # weak and refined coefficients of one library share its colour
-            colour = style.library_colour(style.base_library(label))
+            colour = style.library_colour(label)
             look: dict[str, Any] = {"color": colour, "lw": 1.2, "ls": ("-", "--")[index % 2]}
             panels[0, 0].plot(times, found.mse, label=label, **look)
             panels[0, 1].plot(times, 100.0 * found.rrmse_over_time, **look)

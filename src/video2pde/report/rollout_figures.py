@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from video2pde.report import style
+from video2pde.report.colours import base_library
 from video2pde.rollout.validate import Score, Validation
 
 LEVELS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.RED, style.SKY, style.BLACK, style.YELLOW)
@@ -138,11 +139,11 @@ def _drawn(validation: Validation, scores: Sequence[Score] | None) -> list[tuple
     """Return what the curves show: baselines in grey, each library in its own colour, its variants dashed."""
     baselines = [(s, style.GREY, dashes) for s, dashes in zip(validation.baselines, ("-", "--", ":"), strict=False)]
     chosen = [row.best for row in validation.rows] if scores is None else scores
-    return baselines + [(s, style.library_colour(style.base_library(s.name)), _dashes(s.name)) for s in chosen]
+    return baselines + [(s, style.library_colour(s.name), _dashes(s.name)) for s in chosen]
 
 
 def _dashes(name: str) -> str:
-    return "-" if name == style.base_library(name) else "--"
+    return "-" if name == base_library(name) else "--"
 
 
 def _label(score: Score) -> str:

@@ -1,7 +1,4 @@
-"""One look for every figure: fonts, lines, and a colour for each term and each library, defined here only.
-
-The colours are Okabe and Ito's palette, which people with any colour vision can tell apart.
-"""
+"""One look for every figure: fonts, lines, and the colours of ``report.colours``."""
 
 from __future__ import annotations
 
@@ -16,20 +13,14 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
 from video2pde.files import atomic_path
+from video2pde.report import colours
+from video2pde.report.colours import PALETTE
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
-    "#1a1a1a",
-    "#e69f00",
-    "#56b4e9",
-    "#009e73",
-    "#d8c700",
-    "#0072b2",
-    "#d55e00",
-    "#cc79a7",
-)
-GREY, LIGHT = "#7f7f7f", "#d9d9d9"
+BLACK, ORANGE, SKY, GREEN = PALETTE["ink"], PALETTE["orange"], PALETTE["sky"], PALETTE["green"]
+YELLOW, BLUE, RED, PURPLE = PALETTE["olive"], PALETTE["blue"], PALETTE["red"], PALETTE["purple"]
+GREY, LIGHT = PALETTE["grey"], "#d9d9d9"
 EXTRA = (GREY, "#8c564b", "#17becf", "#6a3d9a", "#b2df8a")
 """Colours of terms and libraries of the user's own, in turn."""
 
@@ -38,40 +29,10 @@ MEASURED, MODEL, UNCERTAINTY = BLACK, RED, SKY
 DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
 """Colour maps: of signed quantities (correlations, errors), of u itself."""
 
-_TERMS: Mapping[str, str] = {
-    "constant": GREY,
-    "u": ORANGE,
-    "u_squared": YELLOW,
-    "u_cubed": "#8c564b",
-    "grad_squared": RED,
-    "u_grad_squared": PURPLE,
-    "laplacian": BLUE,
-    "porous": GREEN,
-    "porous_squared": "#66c2a5",
-    "u_laplacian": "#6a3d9a",
-    "biharmonic": "#17becf",
-    "dx": "#999933",
-    "dy": "#882255",
-    "dxx": "#332288",
-    "dyy": "#88ccee",
-    "drift_x": SKY,
-    "drift_y": BLACK,
-    "drift": SKY,
-}
 _SHORT: Mapping[str, str] = {
     "drift": r"$-\mathbf{v}\cdot\nabla u$",
     "drift_x": "$-v_x u_x$",
     "drift_y": "$-v_y u_y$",
-}
-_LIBRARIES: Mapping[str, str] = {
-    "A": SKY,
-    "B": ORANGE,
-    "C": RED,
-    "C-alt": PURPLE,
-    "C-both": YELLOW,
-    "Full": BLACK,
-    "R": GREEN,
-    "P": BLUE,
 }
 DOTS_PER_INCH = 200
 _STYLE: Mapping[str, Any] = {
@@ -130,17 +91,18 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 def term_colour(name: str) -> str:
     """Return a term's colour; a user's own term gets one that depends on its name alone."""
-    return _TERMS.get(name) or EXTRA[sum(map(ord, name)) % len(EXTRA)]
+    colour = colours.term_colour(name)
+    return _own_colour(name) if colour is None else PALETTE[colour]
 
 
 def library_colour(name: str) -> str:
     """Return a library's colour; a user's own library gets one that depends on its name alone."""
-    return _LIBRARIES.get(name) or EXTRA[sum(map(ord, name)) % len(EXTRA)]
+    colour = colours.library_colour(name)
+    return _own_colour(name) if colour is None else PALETTE[colour]
 
 
-def base_library(name: str) -> str:
-    """Return the library of a variant: C of "C front-aware" and of "C, refined"."""
-    return name.split(",")[0].split(" ")[0]
+def _own_colour(name: str) -> str:
+    return EXTRA[sum(map(ord, name)) % len(EXTRA)]
 
 
 def term_label(name: str) -> str:

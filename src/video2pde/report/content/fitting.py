@@ -10,8 +10,9 @@ from video2pde.calibration import Calibration
 from video2pde.calibration.bootstrap import Bootstrap
 from video2pde.refinement.result import check_agreement, Refinement
 from video2pde.report import tables
+from video2pde.report.colours import library_colour, term_colour
 from video2pde.report.content.prediction import draw_over_time
-from video2pde.report.content.words import count, library_colour, listed, number, percent, Story, term_colour
+from video2pde.report.content.words import count, listed, number, percent, Story
 from video2pde.report.document import (
     Axis,
     Chart,

@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 
 from video2pde.report import tables
-from video2pde.report.content.words import (
-    baseline_colour,
-    finite,
-    is_variant,
-    library_colour,
-    listed,
-    number,
-    percent,
-    Story,
-)
+from video2pde.report.colours import baseline_colour, library_colour
+from video2pde.report.content.words import finite, is_variant, listed, number, percent, Story
 from video2pde.report.document import Axis, Chart, Details, Item, Marker, Note, Section, Series, Tiles
 from video2pde.report.plots import Colour
 from video2pde.report.sheets import Sheet

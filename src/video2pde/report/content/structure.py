@@ -8,7 +8,8 @@ import numpy as np
 
 from video2pde.discovery.identifiability import Identifiability, LibraryDiagnosis
 from video2pde.report import tables
-from video2pde.report.content.words import count, library_colour, listed, number, percent, Story, term_colour
+from video2pde.report.colours import library_colour, term_colour
+from video2pde.report.content.words import count, listed, number, percent, Story
 from video2pde.report.document import Axis, Chart, Details, Heatmap, Item, Marker, Section, Series, Tiles
 from video2pde.terms.words import coefficient_units
 

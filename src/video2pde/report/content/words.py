@@ -18,30 +18,29 @@ from video2pde.record import Run
 from video2pde.report.document import Cell, Image, Inline, Math, Span, Table, Text
 from video2pde.report.plots import Colour
 from video2pde.report.sheets import Sheet, to_table
-from video2pde.report.style import base_library
 from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.catalogue import own_terms
 from video2pde.terms.words import coefficient_units, describe
 from video2pde.using.analysis import Analysis
 from video2pde.using.modelfile import SavedModel
 
-_TERMS: Mapping[str, Colour] = {
-    "constant": "grey", "u": "orange", "u_squared": "olive", "grad_squared": "red", "u_grad_squared": "purple",
-    "laplacian": "blue", "porous": "green", "drift_x": "sky", "drift_y": "ink", "drift": "sky",
-}  # fmt: skip
-_LIBRARIES: Mapping[str, Colour] = {
-    "A": "sky", "B": "orange", "C": "red", "C-alt": "purple", "C-both": "olive", "Full": "ink", "R": "green",
-    "P": "blue",
-}  # fmt: skip
-_BASELINES: tuple[Colour, ...] = ("grey", "ink", "olive")
 MEANINGS = {
-    "constant": "growth at the same rate everywhere", "u": "growth or decay", "u_squared": "saturation",
-    "u_cubed": "saturation", "grad_squared": "spreading driven by gradients",
-    "u_grad_squared": "spreading driven by gradients, stronger where u is large", "laplacian": "diffusion",
-    "porous": "diffusion that grows with u", "porous_squared": "diffusion that grows with u²",
-    "u_laplacian": "diffusion weighted by u", "biharmonic": "smoothing of the fourth order", "dx": "transport along x",
-    "dy": "transport along y", "dxx": "diffusion along x", "dyy": "diffusion along y",
-}  # fmt: skip
+    "constant": "growth at the same rate everywhere",
+    "u": "growth or decay",
+    "u_squared": "saturation",
+    "u_cubed": "saturation",
+    "grad_squared": "spreading driven by gradients",
+    "u_grad_squared": "spreading driven by gradients, stronger where u is large",
+    "laplacian": "diffusion",
+    "porous": "diffusion that grows with u",
+    "porous_squared": "diffusion that grows with u²",
+    "u_laplacian": "diffusion weighted by u",
+    "biharmonic": "smoothing of the fourth order",
+    "dx": "transport along x",
+    "dy": "transport along y",
+    "dxx": "diffusion along x",
+    "dyy": "diffusion along y",
+}
 NARROW = "\u202f"
 """A narrow space that does not break, between a number and its per cent sign."""
 _DRIFT = {"drift_x": "−v_x u_x", "drift_y": "−v_y u_y", "drift": "−v·∇u"}
@@ -138,8 +137,10 @@ class Story:
 def named_windows(windows: Windows) -> tuple[tuple[str, slice, Colour], ...]:
     """Give the three windows with their names and colours."""
     return (
-        ("train", windows.train, "blue"), ("validation", windows.validation, "orange"), ("test", windows.test, "green"),
-    )  # fmt: skip
+        ("train", windows.train, "blue"),
+        ("validation", windows.validation, "orange"),
+        ("test", windows.test, "green"),
+    )
 
 
 def percent(share: float | None, digits: int = 3) -> str:
@@ -175,22 +176,9 @@ def join_maths(formulas: Sequence[Math], last: str = " and ") -> tuple[Inline, .
     return tuple(part for pair in zip_longest(formulas, between) for part in pair if part is not None)
 
 
-def term_colour(name: str) -> Colour | None:
-    return _TERMS.get(name)
-
-
-def library_colour(name: str) -> Colour | None:
-    """Give a library's colour, also to its variants such as "C front-aware"."""
-    return _LIBRARIES.get(name) or _LIBRARIES.get(base_library(name))
-
-
 def is_variant(name: str) -> bool:
     """Tell whether a model is a variant of a library, such as "C front-aware" or "C, refined"."""
     return "," in name or " " in name
-
-
-def baseline_colour(index: int) -> Colour:
-    return _BASELINES[index % len(_BASELINES)]
 
 
 def finite(values: Any) -> NDArray[np.float64]:
