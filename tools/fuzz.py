@@ -180,6 +180,12 @@ def run_case(targets: list[Target], seed: int, case: int, folder: Path) -> tuple
     """Damage a file and run its command in a child; give the target's name, the outcome, and what was said."""
     draw = random.Random(f"{seed}/{case}")
     target = draw.choice(targets)
+    data = target.file.read_bytes()
+    return run_target(target, damage_text(data, draw) if target.text else damage_bytes(data, draw), folder)
+
+
+def run_target(target: Target, data: bytes, folder: Path) -> tuple[str, str, str]:
+    """Run a target's command on a file with this content."""
     place = folder / "case"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
@@ -189,8 +195,7 @@ def run_case(targets: list[Target], seed: int, case: int, folder: Path) -> tuple
         file = place / "run" / target.file.relative_to(run)
     else:
         file = place / target.file.name
-    data = target.file.read_bytes()
-    file.write_bytes(damage_text(data, draw) if target.text else damage_bytes(data, draw))
+    file.write_bytes(data)
     said = place / "said.txt"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     child = os.fork()
@@ -247,6 +252,10 @@ def main() -> int:
         if given.replay is not None:
             print(*run_case(targets, given.seed, given.replay, folder), sep="\n")
             return 0
+        for target in targets:  # a command that refuses the right file would make every case a success
+            whole = run_target(target, target.file.read_bytes(), folder)
+            if whole[1] != "done":
+                raise SystemExit(f"{target.name} is not right to begin with: {whole[2]}")
         until, case = time.monotonic() + given.seconds, 0
         while time.monotonic() < until:
             target, outcome, text = run_case(targets, given.seed, case, folder)

@@ -176,3 +176,21 @@ sys.exit(main(["run", "film.npy", "--out", "out", "--fps", "5", "--quiet"]))
     assert f"needs the package {package}" in line
     assert f"pip install {package}" in line
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_the_program_is_being_loaded_is_no_traceback(tmp_path: Path) -> None:
+    code = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "cyclopts":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from video2pde.cli import main
+sys.exit(main(["--help"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "interrupted\n"
