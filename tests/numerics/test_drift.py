@@ -12,7 +12,8 @@ from video2pde.drift import estimate_background, estimate_drift
 from video2pde.errors import StageError
 from video2pde.field import Field, Grid
 from video2pde.recording.synth import find_preset, noisy
-from video2pde.settings import DriftSettings
+from video2pde.settings import DriftSettings, Settings
+from video2pde.stages.drift import measure_drift
 
 RAW = DriftSettings(background="none")
 
@@ -123,3 +124,17 @@ def test_units() -> None:
     scaled = Field(field.values, 3 * field.times, Grid(100, 100, 1400.0, 1400.0, "mm"))
     assert estimate_drift(scaled).mean == pytest.approx(tuple(7 / 3 * v for v in estimate_drift(field).mean), rel=1e-5)
     assert "mm/s" in repr(estimate_drift(scaled))
+
+
+@pytest.mark.parametrize(("speed", "moving"), [(0.0, False), (0.5, True)])
+def test_a_picture_that_stands_still_has_no_drift(speed: float, moving: bool) -> None:
+    """With flow = auto the noise of a centroid is no drift; a real one is kept."""
+    grid = Grid(40, 40, 40.0, 40.0)
+    times = np.arange(40.0)
+    rng = np.random.default_rng(0)
+    frames = [np.exp(-((grid.x - 14 - 0.4 * speed * t) ** 2 + (grid.y[:, None] - 20) ** 2) / 30) for t in times]
+    field = Field(np.array(frames) + rng.normal(0, 0.01, (40, 40, 40)), times, grid)
+    found = measure_drift(field, Settings(drift=DriftSettings(flow="auto")))
+    assert found.moving is moving
+    assert bool(found.velocity.any()) is moving
+    assert not measure_drift(field, Settings(drift=DriftSettings(flow="none"))).moving

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from video2pde.drift import Drift, estimate_drift, no_drift
 from video2pde.errors import StageError
 from video2pde.field import Field
 from video2pde.flow.given import read_velocity
 from video2pde.settings import Settings
+
+STILL = 0.1
+"""Cells within which a picture counts as standing still."""
+CERTAIN = 3.0
+"""Standard deviations of the centroid within which its path is no motion."""
 
 
 def measure_drift(known: Field, settings: Settings) -> Drift:
@@ -25,4 +32,16 @@ def measure_drift(known: Field, settings: Settings) -> Drift:
         return replace(drift, given=read_velocity(Path(settings.drift.velocity), known.grid, span))
     if settings.drift.flow == "none":
         return drift.stopped("the settings say so (drift.flow)")
+    if not drift.velocity.any():
+        return drift.stopped("nothing moves as a whole")
+    if settings.drift.flow == "auto" and within_error(drift, known):
+        return drift.stopped("the centroid moves no more than its error")
     return drift
+
+
+def within_error(drift: Drift, known: Field) -> bool:
+    """Tell whether the centroid's path is within its scatter, or within a small part of a cell."""
+    path = np.ptp(drift.smooth_centroid, axis=0)
+    scatter = np.std(drift.centroid - drift.smooth_centroid, axis=0)
+    small = STILL * np.array([known.grid.dx, known.grid.dy])
+    return bool(np.all(path <= np.maximum(CERTAIN * scatter, small)))
