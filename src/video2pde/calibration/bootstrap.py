@@ -22,7 +22,7 @@ from video2pde.calibration.fit import Fit
 from video2pde.calibration.growth import EliminatedStart, share_start
 from video2pde.calibration.linear import inner_products, Linear, Look
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.resampling import draw_blocks, politis_white, residual_sizes
+from video2pde.calibration.resampling import block_length, draw_blocks, residual_sizes
 from video2pde.calibration.start import initial_frame, smooth_frame
 from video2pde.parallel import parallel_map
 from video2pde.settings import CalibrationSettings
@@ -117,12 +117,16 @@ def bootstrap_fit(
         reason = "the fitted law's own rollout could not be completed"
         return _summarise(problem, fit, settings, 1, [reason] * settings.replicates)
     world = replace(world, problem=replace(problem, workers=1))
-    length = _block_length(problem, fit, residuals, settings)
+    length = block_length(residuals, fit.start * problem.window.weight, settings.block_length)
     seeds = [(settings.seed, index) for index in range(settings.replicates)]
     if settings.bootstrap == "residual":
         size = residual_sizes(residuals, problem.window.weight, length)
         residuals /= size[:, None, None].astype(np.float32)
-        work = partial(_refit_blocks, world, residuals, size, length)
+
+        def work(seeds: Sequence[tuple[int, int]]) -> list[Draw | str]:
+            order = np.stack([draw_blocks(frames, length, np.random.default_rng(seed)) for seed in seeds])
+            return refit(world, residuals, size, order)
+
     else:
         blocks = _restarted_blocks(world.problem, fit, length, workers)
         work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
@@ -169,15 +173,6 @@ def _residuals(problem: Problem, fit: Fit, world: World) -> Frames | None:
     # what stays the same in all frames is no noise, and would shift every replicate alike
     least -= least.mean(axis=0)
     return np.asarray(least)
-
-
-def _refit_blocks(
-    world: World, residuals: Frames, size: Array, length: int, seeds: Sequence[tuple[int, int]]
-) -> list[Draw | str]:
-    """Refit to resampled blocks of residuals, one replicate for each seed."""
-    frames = len(world.problem.window.times)
-    order = np.stack([draw_blocks(frames, length, np.random.default_rng(seed)) for seed in seeds])
-    return refit(world, residuals, size, order)
 
 
 def refit(world: World, residuals: Frames, size: Array, order: NDArray[np.int64]) -> list[Draw | str]:
@@ -274,19 +269,6 @@ def _draw_restarted_blocks(
         step = reduce(operator.add, (blocks[index] for index in chosen)).solve()
         draws.append((fit.coefficients + step, fit.velocity))
     return draws
-
-
-def _block_length(problem: Problem, fit: Fit, residuals: Frames, settings: CalibrationSettings) -> int:
-    frames = len(problem.window.times)
-    if settings.block_length == "sqrt":
-        length = round(np.sqrt(frames))
-    elif settings.block_length == "automatic":
-        # the error's projection on the picture itself: a series that carries its dependence in time
-        series = np.einsum("tyx,yx->t", residuals, fit.start * problem.window.weight)
-        length = politis_white(np.asarray(series, float))
-    else:
-        length = settings.block_length
-    return int(np.clip(length, 1, max(1, frames // 2)))
 
 
 def _summarise(

@@ -82,6 +82,13 @@ class Calibration:
         """The calibrated law, the drift as given."""
         return Model(self.terms, tuple(self.estimates[term.name].value for term in self.terms))
 
+    @property
+    def budget_shares(self) -> Array:
+        """Each line's share of the squared half-width, (lines, K); zero where there is none."""
+        squares = np.array([line.uncertainty**2 for line in self.budget]).reshape(len(self.budget), len(self.terms))
+        total = squares.sum(axis=0)
+        return np.asarray(squares / np.where(total > 0, total, 1.0))
+
     def correction(self, name: str) -> Correction:
         """Return a line of the budget; one of zeros where there is none."""
         nothing = Correction(name, np.zeros(len(self.terms)), np.zeros(len(self.terms)))

@@ -15,6 +15,19 @@ def draw_blocks(frames: int, length: int, rng: np.random.Generator) -> NDArray[n
     return np.concatenate([np.arange(start, start + length) for start in starts])[:frames]
 
 
+def block_length(residuals: NDArray[np.float32], picture: Array, wanted: int | str) -> int:
+    """Return the frames in a block: as many as ``wanted``, √n (``sqrt``), or the choice of Politis and White.
+
+    The latter looks at the residuals' projection on a ``picture``: a series that carries their dependence in time.
+    """
+    frames = len(residuals)
+    if wanted == "automatic":
+        length = politis_white(np.asarray(np.einsum("tyx,yx->t", residuals, picture), float))
+    else:
+        length = round(np.sqrt(frames)) if isinstance(wanted, str) else wanted
+    return int(np.clip(length, 1, max(1, frames // 2)))
+
+
 def residual_sizes(residuals: NDArray[np.float32], weight: Array, length: int) -> Array:
     """Return the root mean square of the residuals around each frame, (t,), averaged over a block's length.
 

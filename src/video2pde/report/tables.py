@@ -27,7 +27,7 @@ TERM = Entry("term", "term")
 RRMSE = Entry("rrmse", "rRMSE", percent=True, format=".3g")
 NAMES = (
     "preprocessing", "checks", "smoothing", "conditioning", "coefficients", "stability", "validation",
-    "validation-scores", "pinn", "pinn-validation", "calibration", "calibration-starts", "front", "selection",
+    "validation-scores", "pinn", "pinn-validation", "calibration", "budget", "calibration-starts", "front", "selection",
     "calibrated-validation", "test", "recovery",
 )  # fmt: skip
 """Names of all tables; a run leaves those that it has numbers for."""
@@ -53,7 +53,11 @@ def collect_sheets(run: Run) -> list[Sheet]:
     if run.comparison is not None:
         sheets.append(list_direct(run.comparison))
     if run.calibration:
-        sheets += [list_calibrated(run.calibration, run.calibrated_validation), list_starts(run.calibration)]
+        sheets += [
+            list_calibrated(run.calibration, run.calibrated_validation),
+            list_budget(run.calibration),
+            list_starts(run.calibration),
+        ]
     if run.front:
         sheets.append(list_fronts(run.front))
     if run.selection is not None and run.selection.candidates:
@@ -283,6 +287,34 @@ def list_calibrated(calibrations: Mapping[str, Calibration], validation: Validat
         RRMSE, Entry("front_rmse", "front, rms", unit, ".3g"), Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
     )  # fmt: skip
     return fill("calibration", "Calibrated coefficients; errors on the validation window.", entries, rows)
+
+
+def list_budget(calibrations: Mapping[str, Calibration]) -> Sheet:
+    """List the error budget of every coefficient: what was corrected, what stays uncertain, and each line's share."""
+    rows = []
+    for name, calibration in calibrations.items():
+        shares = calibration.budget_shares
+        for index, term in enumerate(calibration.terms):
+            for line, share in zip(calibration.budget, shares[:, index], strict=True):
+                rows.append(
+                    {
+                        "library": name,
+                        "term": term.name,
+                        "line": line.name,
+                        "shift": float(line.shift[index]),
+                        "uncertainty": float(line.uncertainty[index]),
+                        "share": float(share),
+                    }
+                )
+    entries = (
+        LIBRARY,
+        TERM,
+        Entry("line", "line"),
+        Entry("shift", "corrected by", format="+.3g"),
+        Entry("uncertainty", "half-width left", format=".3g"),
+        Entry("share", "share of the squared half-width", percent=True, format=".3g"),
+    )
+    return fill("budget", "Error budget: shifts add up, half-widths add in quadrature.", entries, rows)
 
 
 def list_starts(calibrations: Mapping[str, Calibration]) -> Sheet:

@@ -157,6 +157,7 @@ def tell_calibration(story: Story) -> Section | None:
         )
     ]
     items += _by_stage(story, chosen)
+    items += _budget(story, chosen)
     items += _bootstrap(story, chosen)
     for name, calibration in run.calibration.items():
         if calibration is not chosen:
@@ -223,6 +224,27 @@ def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
             )
         )
     return (Tiles(tuple(charts)),)
+
+
+def _budget(story: Story, calibration: Calibration) -> tuple[Item, ...]:
+    """Show the error budget: a table, and what each line adds to the half-width of each coefficient."""
+    if not calibration.budget:
+        return ()
+    names = tuple(line.name for line in calibration.budget)
+    series = tuple(
+        Series(story.term(term.name), range(len(names)), 100 * share, style="bars", colour=term_colour(term.name))
+        for term, share in zip(calibration.terms, calibration.budget_shares.T, strict=True)
+    )
+    chart = Chart(
+        f"Error budget of {calibration.library}",
+        Axis("line", categories=names),
+        Axis("share of the squared half-width", "%"),
+        series,
+        f"What each line of the error budget adds to the intervals of {calibration.library}.",
+        "Half-widths add in quadrature, so that the shares of one coefficient add up to 100 %.",
+    )
+    sheet = tables.list_budget({calibration.library: calibration})
+    return story.table(sheet.only("term", "line", "shift", "uncertainty", "share")), chart
 
 
 def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
