@@ -148,7 +148,7 @@ class DriftSettings(Section):
         "stream function; auto: the simplest that explains the film",
     )
     flow_splines: Annotated[int, Field(ge=4, le=20)] = Field(
-        9, description="splines of the stream function along the longer side"
+        12, description="splines of the stream function along the longer side; two thirds of them where it changes"
     )
     flow_times: Annotated[int, Field(ge=1, le=20)] = Field(
         5, description="splines in time of a flow that changes; 1: steady flows alone"

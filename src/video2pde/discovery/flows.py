@@ -30,12 +30,14 @@ Array = NDArray[np.float64]
 
 BLOCKS = 4
 """Blocks of time of the cross-validation."""
-RIDGES = tuple(10.0**k for k in range(-8, 3, 2))
+RIDGES = tuple(10.0**k for k in range(-6, 1))
 """Penalties on roughness in space, relative to the columns, that cross-validation chooses from, ..."""
 SLOW_RIDGES = tuple(10.0**k for k in range(-4, 3, 2))
 """... and on change in time."""
 MOST_DIRECTIONS, LEAST_POWER = 6, 1e-4
 """Changes of a flow that a calibration may make, and the share of the strongest one's effect that counts."""
+SPEED = 1e-3
+"""Weight of the speed itself beside the roughness: where there is no dye, nothing else keeps a flow from growing."""
 TINY = 1e-9
 """Ridge on everything, relative: it settles what no column shows, such as a constant in a stream function."""
 
@@ -97,11 +99,12 @@ def penalty(shape: FlowShape, grid: Grid, ridge: Ridge) -> Array:
     """Return the penalty over (l, k), flattened, with a mean diagonal of one for each ridge of one."""
     size, count = shape.in_time, len(shape.names)
     total = TINY * np.eye(size * count)
+    modes = shape.modes(grid).reshape(count, -1)
+    speed = _unit(modes @ modes.T)
     if ridge.space and shape.kind == "stream":
-        total += ridge.space * np.kron(np.eye(size), _unit(shape.roughness(grid)))
+        total += ridge.space * np.kron(np.eye(size), _unit(shape.roughness(grid)) + SPEED * speed)
     if ridge.time and size > 1:
-        modes = shape.modes(grid).reshape(count, -1)
-        total += ridge.time * np.kron(_unit(shape.change()), _unit(modes @ modes.T))
+        total += ridge.time * np.kron(_unit(shape.change()), speed)
     return total
 
 
