@@ -75,8 +75,10 @@ def test_an_affine_flow_is_found_with_its_rate(deviation: str, mode: str, value:
     assert mode.split("_")[0] in describe_flow(flow, GRID)
 
 
-@pytest.mark.parametrize(("deviation", "chosen"), [("vortex", "stream"), ("pulse", "stream, changing")])
-def test_a_vortex_needs_a_stream_function_and_one_that_pulses_time(deviation: str, chosen: str) -> None:
+@pytest.mark.parametrize(
+    ("deviation", "chosen", "most"), [("vortex", "stream", 0.3), ("pulse", "stream, changing", 0.5)]
+)
+def test_a_vortex_needs_a_stream_function_and_one_that_pulses_time(deviation: str, chosen: str, most: float) -> None:
     field = film("A", deviation)
     choice, beside, found = analyse(field, "drift.flow_splines=12")
     assert choice.chosen == chosen, choice.reason
@@ -86,7 +88,7 @@ def test_a_vortex_needs_a_stream_function_and_one_that_pulses_time(deviation: st
     assert fit.coefficients["laplacian"] == pytest.approx(find_preset("A").law.laplacian, rel=0.05)
     case, _ = deviate(find_preset("A"), Camera(), deviation)
     error, size = flow_error(beside.flow(fit.coefficients), field, case.medium.flow.velocity)
-    assert error < 0.3 * size
+    assert error < most * size
 
 
 def flow_error(flow: Flow, field: Field, truth: object) -> tuple[float, float]:

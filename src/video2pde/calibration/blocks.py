@@ -91,10 +91,11 @@ class Law(Block):
 class Drift(Block):
     """The drift: v(t) + Σ p_k B_k(t) for each axis, or v(t) (1 + p) where there is no ``basis`` (k, t).
 
-    The unknowns are those of x, then those of y.
+    The unknowns are those of x, then those of y. ``gradient`` (t, 2, 2): ∂v_i/∂x_j of a flow beside it, over the plume.
     """
 
     basis: Array | None = None
+    gradient: Array | None = None
 
     @property
     def pictures(self) -> int:
@@ -118,6 +119,10 @@ class Drift(Block):
         """Return ∂X/∂p: how far each unknown has moved the picture by each time."""
         rates = scene.velocity.T[:, None] if self.basis is None else np.stack([self.basis] * 2)
         weights = np.zeros((2, rates.shape[1], len(times), 2))
+        if self.gradient is not None:
+            for axis in range(2):
+                weights[axis, ..., axis] = rates[axis]
+            return distance_carried(weights.reshape(-1, len(times), 2), times, self.gradient)
         for axis in range(2):
             weights[axis, ..., axis] = distance_travelled(rates[axis], times)
         return weights.reshape(-1, len(times), 2)
@@ -134,23 +139,36 @@ class StartModes(Block):
         return replace(scene, start=scene.start + np.tensordot(values, self.modes, axes=1))
 
 
-def drift_block(times: Array, mode: DriftMode, knots: int) -> tuple[Drift, ...]:
+def drift_block(times: Array, mode: DriftMode, knots: int, gradient: Array | None = None) -> tuple[Drift, ...]:
     """Return the drift's block: none for ``fixed``, a factor an axis for ``scale``, cubic B-splines for ``spline``."""
     if mode == "fixed":
         return ()
     if mode == "scale":
-        return (Drift(DRIFT, np.ones(2)),)
+        return (Drift(DRIFT, np.ones(2), gradient=gradient),)
     degree = min(3, knots - 1)
     inner = np.linspace(times[0], times[-1], knots - degree + 1)
     padded = np.concatenate([[inner[0]] * degree, inner, [inner[-1]] * degree])
     basis = np.asarray(BSpline.design_matrix(times, padded, degree).toarray().T)
-    return (Drift(DRIFT, np.ones(2 * len(basis)), basis=basis),)
+    return (Drift(DRIFT, np.ones(2 * len(basis)), basis=basis, gradient=gradient),)
 
 
 def distance_travelled(rate: Array, times: Array) -> Array:
     """Return ∫ rate dt along the last axis, from the first time on, by the trapezoidal rule."""
     way = np.zeros(rate.shape)
     way[..., 1:] = np.cumsum(0.5 * (rate[..., 1:] + rate[..., :-1]) * np.diff(times), axis=-1)
+    return way
+
+
+def distance_carried(rates: Array, times: Array, gradient: Array) -> Array:
+    """Return how far a uniform change of the velocity has moved the plume, where a flow stretches and turns the way.
+
+    d(δX)/dt = rate + ∇v δX, for rates (n, t, 2) and gradients (t, 2, 2): (n, t, 2).
+    """
+    way = np.zeros_like(rates)
+    for k, step in enumerate(np.diff(times)):
+        middle = 0.5 * (gradient[k] + gradient[k + 1]) * step
+        along = np.eye(2) + middle + 0.5 * middle @ middle
+        way[:, k + 1] = (way[:, k] + 0.5 * step * rates[:, k]) @ along.T + 0.5 * step * rates[:, k + 1]
     return way
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from video2pde.calibration.blocks import LAW, Scene, Unknowns
+from video2pde.calibration.carried import FLOW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.growth import EliminatedStart, share_start
 from video2pde.calibration.linear import inner_products, Linear, Look
@@ -29,7 +30,7 @@ from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
-Draw = tuple[Array, Array]
+Draw = tuple[Array, Array, Array]
 
 BATCH, FEW_FRAMES = 5, 8
 """Replicates that read the shared pictures together, and frames of them at a time: few enough to stay in the cache.
@@ -47,7 +48,8 @@ class Bootstrap:
 
     ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their mean less the fit's;
     ``value``, ``low``, ``high``: the fit's estimate less the bias and its 95 % interval by statistics alone;
-    ``velocity_std`` (t, 2): the spread of v(t); ``offset`` (K,): how the coefficients answer to a constant added to u.
+    ``velocity_std`` (t, 2): the spread of v(t); ``offset`` (K,): how the coefficients answer to a constant added to u;
+    ``flow_std``: the spread of the flow's unknowns.
     """
 
     form: str
@@ -62,6 +64,7 @@ class Bootstrap:
     velocity_std: Array
     failures: tuple[str, ...]
     offset: Array = field(default_factory=lambda: np.zeros(0))
+    flow_std: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def converged(self) -> int:
@@ -235,7 +238,7 @@ def _step(world: World, products: Array, pulled: Array) -> Draw | str:
     if not change <= LINEAR:
         return f"a coefficient moved by {change:.0%}, too far for a linear step"
     values = problem.unknowns.values(there)
-    return values[LAW], problem.scene(values, world.scene.start).velocity
+    return values[LAW], problem.scene(values, world.scene.start).velocity, values.get(FLOW, np.zeros(0))
 
 
 def _restarted_blocks(problem: Problem, fit: Fit, length: int, workers: int) -> list[Linear]:
@@ -251,7 +254,8 @@ def _restarted_blocks(problem: Problem, fit: Fit, length: int, workers: int) -> 
         inner = replace(window, values=window.values[part], times=window.times[part])
         follow = None if law.follow is None else law.follow[:, part]
         here = replace(law, reference=fit.coefficients, follow=follow)
-        given = replace(problem.given(initial_frame(inner, smoothing)), velocity=fit.velocity[part])
+        fitted = problem.scene(fit.values, initial_frame(inner, smoothing))
+        given = replace(fitted, velocity=fit.velocity[part])
         return Look(inner, Unknowns((here,)), fit.coefficients, given, problem.rollout).linearise(counted)
 
     return [found for found in parallel_map(block, starts, workers, kind="threads") if not isinstance(found, str)]
@@ -267,7 +271,7 @@ def _draw_restarted_blocks(
     for seed in seeds:
         chosen = np.random.default_rng(seed).integers(0, len(blocks), size=count)
         step = reduce(operator.add, (blocks[index] for index in chosen)).solve()
-        draws.append((fit.coefficients + step, fit.velocity))
+        draws.append((fit.coefficients + step, fit.velocity, fit.values.get(FLOW, np.zeros(0))))
     return draws
 
 
@@ -295,5 +299,5 @@ def _summarise(
     return Bootstrap(
         settings.bootstrap, length, settings.replicates, draws, bias, value,
         value - np.maximum(half, median - low), value + np.maximum(half, high - median), spread,
-        np.std([draw[1] for draw in good], axis=0), failures,
+        np.std([draw[1] for draw in good], axis=0), failures, flow_std=np.std([draw[2] for draw in good], axis=0),
     )  # fmt: skip

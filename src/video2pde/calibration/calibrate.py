@@ -7,7 +7,7 @@ same place. A block bootstrap knows what noise does; the error budget adds what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from video2pde.calibration import budget
 from video2pde.calibration.blocks import DRIFT
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.budget import Correction
+from video2pde.calibration.carried import FlowBlock
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import compare_halves, Fit, fit_rollout
 from video2pde.calibration.growth import refit_growing
@@ -24,6 +25,7 @@ from video2pde.calibration.simplex import fit_nelder_mead
 from video2pde.errors import StageError
 from video2pde.estimate import Estimate
 from video2pde.field import Encoding
+from video2pde.flow import Flow
 from video2pde.rollout.model import Model
 from video2pde.settings import CalibrationSettings, Settings
 from video2pde.terms import Term
@@ -63,7 +65,8 @@ class Calibration:
     ``estimates`` by term: the plain fit with all shifts of the ``budget``, and the 95 % interval that its uncertainties
     make; ``drift_scale`` how the refined drift compares with the given one along each axis; ``starts_agree`` whether
     all starts ended at the same place; ``misfit`` the squared error that the law leaves in the training window, in
-    units of the camera's noise: near 1 for a law that says everything.
+    units of the camera's noise: near 1 for a law that says everything; ``flow`` what varies in space
+    beside the drift, fitted jointly.
     """
 
     library: str
@@ -76,11 +79,12 @@ class Calibration:
     bootstrap: Bootstrap | None
     budget: tuple[Correction, ...] = ()
     misfit: float = float("nan")
+    flow: Flow | None = None
 
     @property
     def model(self) -> Model:
         """The calibrated law, the drift as given."""
-        return Model(self.terms, tuple(self.estimates[term.name].value for term in self.terms))
+        return Model(self.terms, tuple(self.estimates[term.name].value for term in self.terms), flow=self.flow)
 
     @property
     def budget_shares(self) -> Array:
@@ -137,6 +141,7 @@ def calibrate(
         bootstrap=boot,
         budget=lines,
         misfit=misfit,
+        flow=_fitted_flow(problem, best, boot),
     )
 
 
@@ -188,9 +193,23 @@ def _draw_up(
     return tuple(lines)
 
 
+def _fitted_flow(problem: Problem, fit: Fit, boot: Bootstrap | None) -> Flow | None:
+    """Return the flow with what the fit changed of it; its errors hold the spread of the replicates."""
+    flow = problem.scene(fit.values, fit.start).model.flow
+    block = next((block for block in problem.unknowns.blocks if isinstance(block, FlowBlock)), None)
+    if flow is None or block is None or block.directions is None or boot is None or not len(boot.flow_std):
+        return flow
+    spread = np.sqrt(np.tensordot(boot.flow_std**2, block.directions**2, axes=1))
+    return replace(flow, error=spread if block.prior is None else np.maximum(spread, flow.error))
+
+
 def _drift_scale(problem: Problem, fit: Fit, boot: Bootstrap | None) -> dict[str, Estimate]:
     """Compare the refined drift with the given one: the factor that fits best, axis by axis."""
     scales = {}
+    flow = _fitted_flow(problem, fit, boot)
+    if flow is not None and flow.kind == "given":
+        pairs = zip("xy", flow.coefficients[0], NORMAL * flow.error[0], strict=True)
+        return {axis: Estimate(float(c), float(c - e), float(c + e)) for axis, c, e in pairs}
     for axis, name in enumerate("xy"):
         given = problem.velocity[:, axis]
         power = float(given @ given)

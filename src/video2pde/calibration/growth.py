@@ -125,7 +125,8 @@ def largest_gain(problem: Problem, fit: Fit) -> float:
 
 def refit_growing(problem: Problem, fit: Fit) -> Fit | None:
     """Fit a law that grows once more, jointly with its initial frame; None where it does not grow or gains nothing."""
-    if largest_gain(problem, fit) < GROWS:
+    # an error of the initial frame is followed along the drift alone, not along a flow
+    if problem.flow is not None or largest_gain(problem, fit) < GROWS:
         return None
     best = refit_with_start(problem, fit)
     return best if best is not None and best.mse <= fit.mse else None

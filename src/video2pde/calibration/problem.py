@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from video2pde.calibration.blocks import drift_block, LAW, Law, Scene, START, StartModes, Unknowns, Values
+from video2pde.calibration.blocks import Block, drift_block, LAW, Law, Scene, START, StartModes, Unknowns, Values
+from video2pde.calibration.carried import Carried
 from video2pde.calibration.linear import Look
 from video2pde.calibration.start import MODE_SMOOTHING
 from video2pde.calibration.window import FrameSplit, noise_variance, prepare_window, Window
 from video2pde.field import Field
+from video2pde.flow import Flow
 from video2pde.parallel import count_workers
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
-from video2pde.settings import RolloutSettings, Settings
+from video2pde.settings import CalibrationSettings, RolloutSettings, Settings
 from video2pde.terms import Term
 from video2pde.terms.stencil import apply_term
 
@@ -36,7 +38,8 @@ LEAST_SCALE = 1e-6
 class Problem:
     """What is fitted to which window: the unknowns, the drift (t, 2) that is given, and how rollouts are made.
 
-    ``start_frames``: how many frames estimate an initial frame; ``variance``: of the noise, for what priors weigh.
+    ``start_frames``: how many frames estimate an initial frame; ``variance``: of the noise, for what priors weigh;
+    ``flow``: what varies in space beside the drift, before its block changes it.
     """
 
     window: Window
@@ -46,6 +49,7 @@ class Problem:
     start_frames: int
     workers: int = 1
     variance: float = 0.0
+    flow: Flow | None = None
 
     @property
     def law(self) -> Law:
@@ -72,7 +76,7 @@ class Problem:
 
     def given(self, start: Array) -> Scene:
         """Return what a rollout is made from before any block has changed it."""
-        return Scene(Model(self.terms, (0.0,) * len(self.terms)), self.velocity, start)
+        return Scene(Model(self.terms, (0.0,) * len(self.terms), flow=self.flow), self.velocity, start)
 
     def scene(self, values: Values, start: Array) -> Scene:
         return self.unknowns.scene(self.unknowns.vector(values), self.given(start))
@@ -98,6 +102,7 @@ def make_problem(
     velocity: Array,
     moments: Mapping[str, Array],
     settings: Settings,
+    carried: Carried | None = None,
 ) -> Problem:
     """Set up the fit of a law to the training window.
 
@@ -106,6 +111,7 @@ def make_problem(
     reference : coefficients for which ``velocity`` (t, 2) is the drift, by term.
     moments : (t, 2) by term, how the law moves the centroid: the drift follows the coefficients by −m_j, unless a
         spline refines it anyway.
+    carried : a flow that varies in space, fitted jointly.
     """
     options = settings.calibration
     values = np.array([reference[term.name] for term in terms])
@@ -117,21 +123,34 @@ def make_problem(
     law = Law(LAW, coefficient_scales(window, terms, values), positive, None, tuple(terms), values, follow)
     return Problem(
         window,
-        Unknowns((law, *drift_block(train.times, options.drift, options.drift_knots))),
+        Unknowns((law, *_motion(train.times, options, carried))),
         velocity,
-        bound_substeps(window, terms, values, settings.rollout),
+        bound_substeps(window, terms, values, settings.rollout, None if carried is None else carried.flow),
         max(LEAST_START, len(train) // START_SHARE),
         count_workers(settings.run.workers),
         noise_variance(window),
+        None if carried is None else carried.flow,
     )
 
 
-def bound_substeps(window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings) -> RolloutSettings:
+def _motion(times: Array, options: CalibrationSettings, carried: Carried | None) -> tuple[Block, ...]:
+    """Return the blocks of drift and flow; a velocity that was given is the whole of the motion."""
+    if carried is None:
+        return drift_block(times, options.drift, options.drift_knots)
+    mode = "fixed" if carried.flow.kind == "given" else options.drift
+    flow = (carried.block,) if carried.block.size else ()
+    return (*drift_block(times, mode, options.drift_knots, carried.gradient), *flow)
+
+
+def bound_substeps(
+    window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings, flow: Flow | None = None
+) -> RolloutSettings:
     """Limit the substeps of a fit's rollouts to a multiple of what the guess needs.
 
     A step of the fit that leads to far steeper pictures would be refused anyway, after thousands of substeps a frame.
     """
-    model = Model(tuple(terms), tuple(forward(term, value) for term, value in zip(terms, guess, strict=True)))
+    values = tuple(forward(term, value) for term, value in zip(terms, guess, strict=True))
+    model = Model(tuple(terms), values, flow=flow)
     smooth = gaussian_filter(np.asarray(window.values[0], float), SMOOTH_GUESS)
     first = simulate(model, smooth, window.times[:2], window.grid, settings=settings)
     needed = SUBSTEPS * max(int(first.substeps.max()), LEAST_SUBSTEPS)

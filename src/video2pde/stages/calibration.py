@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from video2pde.calibration import calibrate, Calibration, make_problem, Problem
+from video2pde.calibration.carried import Carried
 from video2pde.drift import Drift
 from video2pde.errors import StageError
 from video2pde.field import Field
@@ -90,7 +91,9 @@ def pose_problem(contender: Contender, train: Field, drift: Drift, found: Discov
     """Set up the fit of a contender's rollout, with the drift that belongs to its weak coefficients."""
     settings = settings if drift.moving else without_drift(settings)
     velocity = contender.velocity(train, drift, found.moments)
-    return make_problem(train, contender.terms, contender.weak, velocity, found.moments, settings)
+    flow = contender.flow
+    carried = None if flow is None else Carried.of(flow, train, drift, contender.drift_scale)
+    return make_problem(train, contender.terms, contender.weak, velocity, found.moments, settings, carried)
 
 
 def without_drift(settings: Settings) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -111,12 +111,21 @@ def apply_model(
     windows = choose_windows(field, chosen)
     drift = measure_drift(field, chosen)
     diffusion = fit_diffusion(field.frames(windows.train), drift.velocity[windows.train], chosen.rollout)
-    laws = {TRANSFERRED: model.law} | ({} if own is None else {OWN: own.law})
+    # a flow belongs to its film: what flows here is known from this film alone
+    flow = model.flow if _same_film(model, field) else None if own is None else own.flow
+    if model.flow is not None and flow is not model.flow:
+        notes = (*notes, "the law was found beside a flow, which belongs to its own film and is left out here")
+    transferred = replace(model.law, flow=flow)
+    laws = {TRANSFERRED: transferred} | ({} if own is None else {OWN: own.law})
     outcomes = (
         *_predict("validation", field, windows.validation, laws, diffusion, drift, chosen),
         *_predict("test", field, windows.test, laws, diffusion, drift, chosen),
     )
-    return Transfer(model.law.equation.text, drift.mean, diffusion, windows, outcomes, (*notes, *drift.notes))
+    return Transfer(transferred.equation.text, drift.mean, diffusion, windows, outcomes, (*notes, *drift.notes))
+
+
+def _same_film(model: SavedModel, field: Field) -> bool:
+    return bool(model.provenance.sha256) and model.provenance.sha256 == field.provenance.sha256
 
 
 def _compare_units(model: SavedModel, field: Field, own: SavedModel | None) -> tuple[str, ...]:

@@ -1,0 +1,74 @@
+"""A flow among the unknowns of a calibration: a block, and what it means for the block of the drift.
+
+A flow is fitted in weak form, where all its modes are unknowns. A calibration changes it along a few directions: all of
+a steady affine flow, of others those in which the weak fit leaves the plume's motion most uncertain. The uniform drift
+follows, so that a change of the flow does not move the plume as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration.blocks import Block, Scene
+from video2pde.drift import Drift
+from video2pde.field import Field
+from video2pde.flow import Flow
+
+Array = NDArray[np.float64]
+
+FLOW = "flow"
+PRIOR = 5.0
+"""Standard errors of the weak fit by which a calibration may change a flow of many modes, as a prior's width."""
+
+
+@dataclass(frozen=True, eq=False)
+class FlowBlock(Block):
+    """The flow, changed along ``directions`` (n, l, k); ``means`` (n, t, 2): their velocity over the plume."""
+
+    directions: Array | None = None
+    means: Array | None = None
+
+    def set_up(self, scene: Scene, values: Array) -> Scene:
+        flow = scene.model.flow
+        assert flow is not None
+        assert self.directions is not None
+        assert self.means is not None
+        changed = replace(scene.model, flow=flow.changed(np.tensordot(values, self.directions, axes=1)))
+        return replace(scene, model=changed, velocity=scene.velocity - np.tensordot(values, self.means, axes=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """A flow over a training window: the block of its unknowns, and ∂v_i/∂x_j averaged over the plume, (t, 2, 2)."""
+
+    flow: Flow
+    block: FlowBlock
+    gradient: Array
+
+    @classmethod
+    def of(cls, flow: Flow, train: Field, drift: Drift, scale: tuple[float, float] = (1.0, 1.0)) -> Carried:
+        """Prepare a flow for a calibration; ``scale``: the factors on a given velocity that the weak fit found."""
+        weights = np.maximum(train.values[:, drift.region] - drift.background[:, None], 0.0)
+        plume = (weights, drift.region, train.times, train.grid)
+        if flow.kind == "given":
+            block = FlowBlock(FLOW, np.ones(2), directions=np.eye(2)[:, None], means=np.zeros((2, len(train), 2)))
+            return cls(flow.scaled(scale), block, flow.plume_gradient(*plume))
+        size = flow.coefficients.shape
+        found = np.zeros((0, *size)) if flow.directions is None else flow.directions
+        still = replace(flow, coefficients=np.zeros(size))
+        means = [still.changed(d).plume_mean(*plume) for d in found]
+        speeds = [np.sqrt(np.mean(np.sum(still.changed(d).fields(train.grid) ** 2, axis=1))) for d in found]
+        # one unit of a direction's scale moves the picture by about a cell until the end of the window
+        scales = np.array([train.grid.dx / max(float(speed) * train.duration, 1e-300) for speed in speeds])
+        free = flow.kind == "affine" and flow.steady
+        block = FlowBlock(
+            FLOW,
+            scales,
+            prior=None if free else np.full(len(found), PRIOR),
+            directions=found,
+            means=np.array(means).reshape(len(found), len(train), 2),
+        )
+        return cls(flow, block, flow.plume_gradient(*plume))

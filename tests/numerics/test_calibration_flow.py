@@ -1,0 +1,91 @@
+"""A flow among the unknowns of a calibration: found jointly with the law, and missed where it is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from video2pde.calibration import make_problem
+from video2pde.calibration.blocks import distance_carried, distance_travelled
+from video2pde.calibration.carried import Carried, FLOW
+from video2pde.calibration.fit import fit_rollout
+from video2pde.discovery.moments import law_velocity
+from video2pde.drift import estimate_drift
+from video2pde.field import Field, Grid
+from video2pde.flow import Flow, FlowShape
+from video2pde.recording.synth import Camera, deviate, exact_field, find_preset, noisy
+from video2pde.settings import load_settings
+from video2pde.terms import CATALOGUE
+
+SETTINGS = load_settings(overrides=["calibration.replicates=0", "run.workers=1"])
+LAPLACIAN = CATALOGUE["laplacian"]
+
+
+@pytest.fixture(scope="module")
+def film() -> Field:
+    case, _ = deviate(find_preset("A"), Camera(), "rotation")
+    times = np.linspace(0, 0.6 * case.duration, 50)
+    return noisy(exact_field(case, Grid(44, 44, 200.0, 200.0), times), 0.002, seed=4)
+
+
+def turning(film: Field, rate: float) -> Flow:
+    shape = FlowShape("affine", (200.0, 200.0), (float(film.times[0]), float(film.times[-1])))
+    directions = 1e-3 * np.eye(3)[:, None]
+    return Flow(shape, np.array([[rate, 0.0, 0.0]]), np.full((1, 3), 1e-3), directions=directions)
+
+
+def test_rotation_and_diffusion_are_fitted_jointly(film: Field) -> None:
+    drift = estimate_drift(film, SETTINGS.drift)
+    true = find_preset("A").law.laplacian
+    flow = turning(film, 0.025)
+    velocity = law_velocity(drift, {}, {}, flow, film)
+    carried = Carried.of(flow, film, drift)
+    problem = make_problem(film, [LAPLACIAN], {"laplacian": 1.1 * true}, velocity, {}, SETTINGS, carried)
+    fit = fit_rollout(problem, [1.1 * true], SETTINGS.calibration)
+    assert fit.converged, fit.reason
+    found = problem.scene(fit.values, fit.start).model.flow
+    assert found is not None
+    assert found.coefficients[0] == pytest.approx([0.03, 0.0, 0.0], abs=6e-4)
+    assert fit.coefficients[0] == pytest.approx(true, rel=0.03)
+    assert len(fit.values[FLOW]) == 3
+    still = make_problem(film, [LAPLACIAN], {"laplacian": true}, drift.velocity, {}, SETTINGS)
+    without = fit_rollout(still, [true], SETTINGS.calibration)
+    assert without.mse > 3 * fit.mse
+
+
+def test_the_drift_follows_a_change_of_the_flow_so_that_the_plume_stays(film: Field) -> None:
+    drift = estimate_drift(film, SETTINGS.drift)
+    flow = turning(film, 0.03)
+    carried = Carried.of(flow, film, drift)
+    problem = make_problem(
+        film, [LAPLACIAN], {"laplacian": 1.0}, law_velocity(drift, {}, {}, flow, film), {}, SETTINGS, carried
+    )
+    step = {FLOW: np.array([5.0, 0.0, 0.0]), "law": np.ones(1)}
+    scene = problem.scene(step, film.values[0].astype(float))
+    assert scene.model.flow is not None
+    assert scene.model.flow.coefficients[0, 0] == pytest.approx(0.035)
+    expected = law_velocity(drift, {}, {}, turning(film, 0.035), film)
+    assert scene.velocity == pytest.approx(expected, abs=2e-3 * np.abs(expected).max())
+
+
+def test_the_way_of_a_change_is_turned_by_the_flow() -> None:
+    times = np.linspace(0, 4, 401)
+    spin = 0.5
+    gradient = np.tile([[0.0, -spin], [spin, 0.0]], (len(times), 1, 1))
+    rate = np.zeros((1, len(times), 2))
+    rate[..., 0] = 1.0
+    way = distance_carried(rate, times, gradient)[0]
+    expected = np.stack([np.sin(spin * times), 1 - np.cos(spin * times)], axis=1) / spin
+    assert way == pytest.approx(expected, abs=1e-4)
+    calm = distance_carried(rate, times, 0 * gradient)[0, :, 0]
+    assert calm == pytest.approx(distance_travelled(rate[0, :, 0], times))
+
+
+def test_a_flow_without_directions_is_taken_as_it_is(film: Field) -> None:
+    drift = estimate_drift(film, SETTINGS.drift)
+    carried = Carried.of(replace(turning(film, 0.03), directions=None), film, drift)
+    problem = make_problem(film, [LAPLACIAN], {"laplacian": 1.0}, drift.velocity, {}, SETTINGS, carried)
+    assert FLOW not in problem.unknowns.parts
+    assert problem.flow is carried.flow
