@@ -54,6 +54,7 @@ def test_drift_fits_and_selection_show_themselves(run: vp.Run) -> None:
     assert [len(line.attrib["points"].split()) for line in lines] == [len(run.drift.times)] * 2
     fit = run.discovery.identifiability.libraries["A"].fit
     assert f"{fit.coefficients['laplacian']:.5g}" in words(shown(fit))
+    assert str(run.calibration["A"].estimates["laplacian"]) in words(shown(run.calibration["A"]))
     chosen = words(shown(run.selection))
     assert "A, chosen" in chosen
     assert "forward diffusion" in chosen

@@ -26,9 +26,11 @@ from video2pde.errors import StageError
 from video2pde.estimate import Estimate
 from video2pde.field import Encoding
 from video2pde.flow import Flow
+from video2pde.html import table
 from video2pde.rollout.model import Model
 from video2pde.settings import CalibrationSettings, Settings
 from video2pde.terms import Term
+from video2pde.terms.words import describe
 
 Array = NDArray[np.float64]
 
@@ -98,6 +100,13 @@ class Calibration:
         nothing = Correction(name, np.zeros(len(self.terms)), np.zeros(len(self.terms)))
         return next((line for line in self.budget if line.name == name), nothing)
 
+    def _repr_html_(self) -> str:
+        """Show the law in a notebook: coefficients with intervals, and how well it fits."""
+        rows = [(describe(term).text, str(self.estimates[term.name])) for term in self.terms]
+        rows += [(f"drift along {axis}, over the measured one", str(scale)) for axis, scale in self.drift_scale.items()]
+        caption = f"{self.library}: {self.model.equation.text}; leaves {self.misfit:.3g} times the noise"
+        return table(("term", "coefficient and 95 % interval"), rows, caption)
+
     def __repr__(self) -> str:
         listed = ", ".join(f"{name} = {estimate}" for name, estimate in self.estimates.items())
         return f"Calibration({self.library}: {listed}; train rMSE {self.fit.mse**0.5:.3g})"
@@ -112,7 +121,26 @@ def calibrate(
 ) -> Calibration:
     """Fit a contender from every start, check that they agree, bootstrap the best fit and draw up its error budget.
 
-    ``starts``: coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
+    Parameters
+    ----------
+    library : the contender's name.
+    problem : from :func:`make_problem`.
+    starts : coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
+    settings : those of calibration.
+    progress : called with the number of replicates done and the number in all.
+
+    Returns
+    -------
+    Coefficients with their intervals, the fit, and the error budget.
+
+    Examples
+    --------
+    >>> field, law = vp.example_field(), vp.Model.of({"laplacian": 1.0})
+    >>> settings = vp.load_settings("quick", overrides={"run.workers": 1})
+    >>> still, velocity = {"laplacian": np.zeros((60, 2))}, np.tile([0.5, -0.25], (60, 1))
+    >>> problem = vp.make_problem(field, law.terms, {"laplacian": 0.9}, velocity, still, settings)
+    >>> round(calibrate("A", problem, {"weak": [0.9]}, settings).estimates["laplacian"].value, 2)
+    1.0
     """
     options = settings.calibration
     attempts, fits = _fit_from_all(problem, starts, options)

@@ -22,6 +22,7 @@ from video2pde.rollout.simulate import simulate
 from video2pde.settings import CalibrationSettings, RolloutSettings, Settings
 from video2pde.terms import Term
 from video2pde.terms.stencil import apply_term
+from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 
 Array = NDArray[np.float64]
 
@@ -108,10 +109,26 @@ def make_problem(
 
     Parameters
     ----------
+    train : the training window.
+    terms : of the law, without the drift.
     reference : coefficients for which ``velocity`` (t, 2) is the drift, by term.
     moments : (t, 2) by term, how the law moves the centroid: the drift follows the coefficients by −m_j, unless a
         spline refines it anyway.
     carried : a flow that varies in space, fitted jointly.
+    settings : those of drift, calibration, rollouts and the run.
+
+    Returns
+    -------
+    The fit's window, unknowns and rollouts, ready for :func:`calibrate`.
+
+    Examples
+    --------
+    >>> field, law = vp.example_field(), vp.Model.of({"laplacian": 1.0})
+    >>> still = {"laplacian": np.zeros((60, 2))}
+    >>> velocity = np.tile([0.5, -0.25], (60, 1))
+    >>> problem = make_problem(field, law.terms, {"laplacian": 1.0}, velocity, still, vp.load_settings("quick"))
+    >>> [term.name for term in problem.terms]
+    ['laplacian']
     """
     options = settings.calibration
     values = np.array([reference[term.name] for term in terms])
@@ -159,7 +176,7 @@ def bound_substeps(
 
 def forward(term: Term, coefficient: float) -> float:
     """Turn backward diffusion, which no rollout survives, into as much forward diffusion."""
-    return abs(coefficient) if term.name == "laplacian" else coefficient
+    return abs(coefficient) if is_diffusion(term, EMPTY_TO_FULL) else coefficient
 
 
 def coefficient_scales(window: Window, terms: Sequence[Term], values: Array) -> Array:

@@ -22,6 +22,8 @@ DIRECTIONS: tuple[tuple[float, float], ...] = ((1.0, 0.0), (0.0, 1.0), (0.5**0.5
 """Unit vectors along which waves are tried."""
 LEVELS = (0.25, 0.5, 0.75)
 """Values of u at which a term must damp short waves to be called diffusion."""
+EMPTY_TO_FULL = (0.0, 0.5, 1.0)
+"""The same for diffusion that does not vanish with u."""
 
 
 @lru_cache(maxsize=2048)
@@ -56,19 +58,21 @@ def damping(term: Term, level: float, order: int) -> Array:
     return np.array([-growth_rate(slopes, *k) for k in DIRECTIONS])
 
 
-def is_diffusion(term: Term) -> bool:
-    """Tell whether a positive coefficient damps short waves, at all of :data:`LEVELS` and in no direction feeds them.
+def is_diffusion(term: Term, levels: tuple[float, ...] = LEVELS) -> bool:
+    """Tell whether a positive coefficient damps short waves at all levels of u, and in no direction feeds them.
 
     Examples
     --------
     >>> from video2pde.terms import CATALOGUE
     >>> [name for name in ("laplacian", "porous", "grad_squared", "biharmonic") if is_diffusion(CATALOGUE[name])]
     ['laplacian', 'porous']
+    >>> is_diffusion(CATALOGUE["porous"], EMPTY_TO_FULL)
+    False
     >>> is_diffusion(Term.of("mine", ("xx", "u"), ("yy", "2*u")))
     True
     """
     order = smoothing_order(term)
     if order == 0:
         return False
-    found = np.stack([damping(term, level, order) for level in LEVELS])
+    found = np.stack([damping(term, level, order) for level in levels])
     return bool((found >= 0).all() and (found.max(axis=1) > 0).all())
