@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from video2pde.calibration import Calibration, MISFIT
+from video2pde.fit import FitTest
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.validate import Score
 from video2pde.selection import LEAST_SKILL
 from video2pde.stages import Discovery
 
 
-def judge_fit(chosen: Calibration, held_out: Score | None) -> tuple[str, ...]:
+def judge_fit(chosen: Calibration, held_out: Score | None, test: FitTest | None = None) -> tuple[str, ...]:
     """Say where the chosen law leaves more than noise unexplained, or predicts little of the held-out frames."""
     notes = []
     name = chosen.library
-    if chosen.misfit > MISFIT:
+    if test is not None and not test.passes:
+        notes.append(f"{name} is an approximation: {test.reason}; its intervals were widened by what shows of that")
+        if test.cause is not None:
+            beside = "" if test.cause.law == name else f" (beside {test.cause.law})"
+            notes.append(f"the likeliest cause{beside}: {test.cause.words}")
+    elif test is not None and test.rival:
+        notes.append(test.rival)
+    elif chosen.misfit > MISFIT:
         notes.append(
             f"{name} leaves {chosen.misfit**0.5:.2g} times the camera's noise unexplained: it is an approximation, "
             "other terms or effects are at work, and the intervals do not cover what it leaves out"

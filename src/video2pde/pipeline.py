@@ -32,6 +32,7 @@ from video2pde.settings import Settings
 from video2pde.stages.calibration import calibrate_contenders
 from video2pde.stages.drift import measure_drift
 from video2pde.stages.evaluation import choose, evaluate
+from video2pde.stages.fit import test_calibrated
 from video2pde.stages.front import final_models, recalibrate_fronts
 from video2pde.stages.recovery import measure_recovery
 from video2pde.stages.refinement import refine_contenders
@@ -170,6 +171,13 @@ def _run_stages(work: _Work, film: Path) -> None:
         sections=("drift", "calibration", "rollout", "run"),
         events=work.events,
     )
+    tests = work.stage(
+        "fit",
+        test_calibrated,
+        (train, train_drift, windows, found, calibrations),
+        after=("calibration",),
+        sections=("recording", "weak", "calibration", "rollout", "run", "regression", "terms", "libraries"),
+    )
     fronts = work.stage(
         "front",
         recalibrate_fronts,
@@ -189,8 +197,8 @@ def _run_stages(work: _Work, film: Path) -> None:
     selection = work.stage(
         "selection",
         choose,
-        (known, found, calibrations, scores),
-        after=("calibrated_validation",),
+        (known, found, calibrations, tests, scores),
+        after=("calibrated_validation", "fit"),
         sections=("selection", "regression"),
     )
     # the choice is on disk from here on; only now may the test window be read

@@ -22,6 +22,7 @@ from video2pde.caveats import collect_caveats, flow_notes, judge_fit
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
+from video2pde.fit import FitTest, widen_all
 from video2pde.frap.recovery import Recovery
 from video2pde.html import table
 from video2pde.recording import RecordingResult
@@ -52,7 +53,7 @@ class Run:
     drift : of the frames before the test window.
     discovery : weak system, sparse fits and identifiability of every library.
     validation : rollouts of the sparse fits over the validation window.
-    refinement, calibration, front : by library.
+    refinement, calibration, fit, front : by library.
     comparison : rollouts of weak and refined coefficients; None also where nothing was refined.
     calibrated_validation : rollouts of the calibrated laws over the validation window.
     selection : the choice, frozen.
@@ -76,6 +77,9 @@ class Run:
     comparison: Validation | None = field(default=None, metadata={STAGE: "weak and refined coefficients side by side"})
     calibration: Mapping[str, Calibration] = field(
         default_factory=dict, metadata={STAGE: "rollout calibration and bootstrap"}
+    )
+    fit: Mapping[str, FitTest] = field(
+        default_factory=dict, metadata={STAGE: "what the laws leave, against what noise leaves"}
     )
     front: Mapping[str, tuple[FrontFit, ...]] = field(
         default_factory=dict, metadata={STAGE: "front-aware recalibration"}
@@ -111,7 +115,17 @@ class Run:
     def chosen(self) -> Calibration | None:
         """The chosen law, calibrated; None where there is none, or none yet."""
         name = None if self.selection is None else self.selection.chosen
-        return None if name is None else self.calibration[name]
+        return None if name is None else self.laws[name]
+
+    @cached_property
+    def laws(self) -> dict[str, Calibration]:
+        """The calibrated laws, their intervals widened by their lack of fit."""
+        return widen_all(self.calibration, self.fit)
+
+    @property
+    def chosen_fit(self) -> FitTest | None:
+        """The test of fit of the chosen law."""
+        return None if self.selection is None else self.fit.get(self.selection.chosen or "")
 
     @property
     def test_score(self) -> Score | None:
@@ -128,7 +142,7 @@ class Run:
         notes = () if self.drift is None else self.drift.notes
         if self.discovery is None:
             return (*found, *notes)
-        judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score)
+        judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score, self.chosen_fit)
         flowing = flow_notes(self.discovery, None if self.selection is None else self.selection.chosen)
         recovery = (self.recovery,) if isinstance(self.recovery, str) else getattr(self.recovery, "notes", ())
         fits = collect_caveats(self.discovery, self.calibration, self.refinement)

@@ -18,6 +18,8 @@ from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
 from video2pde.files import plain_json
+from video2pde.fit.describe import describe_fit
+from video2pde.fit.noise import relative_noise
 from video2pde.flow.words import describe_flow, summarise_flow
 from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
@@ -26,7 +28,11 @@ from video2pde.selection import Selection
 from video2pde.stages import Discovery
 from video2pde.terms.words import coefficient_units, describe
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: verdict ``approximation``, and ``fit``; intervals hold the lack of fit."""
+VERDICTS = {
+    "law": "law found", "approximation": "an approximation, not the law", "ambiguous": "ambiguous", "no_law": "no law",
+}  # fmt: skip
 STEADY = 0.2
 """Range of the drift, relative to its mean speed, up to which its mean alone is worth telling."""
 PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
@@ -53,16 +59,17 @@ def describe_run(run: Run) -> dict[str, Any]:
             "drift": {"mean": list(done.drift.mean), "background": float(done.drift.background.mean())},
             "selected": None if run.chosen is None else describe_law(run.chosen, done.field.grid),
             "alternatives": [
-                describe_law(run.calibration[name], done.field.grid)
+                describe_law(run.laws[name], done.field.grid)
                 for name in done.selection.alternatives
                 if name in run.calibration
             ],
+            "fit": None if run.chosen_fit is None else describe_fit(run.chosen_fit),
             "front_best": done.selection.front_best,
             "selection": _selection(done.selection),
             "libraries": {name: _library(found) for name, found in done.discovery.identifiability.libraries.items()},
             "validation": _scores(done.validation),
             "calibrated_validation": {} if run.calibrated_validation is None else _scores(run.calibrated_validation),
-            "test": _test(done.scores, done.selection.chosen),
+            "test": {**_test(done.scores, done.selection.chosen), "noise": held_out_noise(run)},
             "frap": _recovery(run.recovery) if isinstance(run.recovery, Recovery) else None,
             "warnings": list(run.warnings),
             "seed": run.settings.run.seed,
@@ -124,6 +131,13 @@ def finished(run: Run) -> Finished:
     ):
         raise InputError("the run is not finished: its test window has not been predicted yet; finish it first")
     return Finished(run.field, run.test.drift, run.discovery, run.validation, run.selection, run.test.scores)
+
+
+def held_out_noise(run: Run) -> float | None:
+    """Give the relative error that the camera's noise alone makes on the test window; None before it was read."""
+    if run.test is None or run.field is None or run.windows is None:
+        return None
+    return relative_noise(run.field.values[run.windows.test])
 
 
 def _recording(field: Field) -> dict[str, Any]:
@@ -194,15 +208,17 @@ def summarise(run: Run) -> str:
     if chosen is not None and field is not None:
         for index, name in enumerate(run.selection.tied or (chosen.library,)):
             lines += [f"or, as good ({name}):"] if index else []
-            lines += [*_law_lines(run.calibration[name], field), ""]
+            lines += [*_law_lines(run.laws[name], field), ""]
         lines.pop()
-    verdict = {"law": "law found", "ambiguous": "ambiguous", "no_law": "no law"}[run.selection.verdict]
     if isinstance(run.recovery, Recovery):
         lines += ["recovery after the bleach:", *run.recovery.summary(), ""]
-    lines.append(f"verdict: {verdict}: {run.selection.reason}")
+    lines.append(f"verdict: {VERDICTS[run.selection.verdict]}: {run.selection.reason}")
     held_out = () if run.test is None else run.test.scores.baselines
     for score in (*(() if run.test_score is None else (run.test_score,)), *held_out):
         lines.append(f"  held-out error {score.full.rrmse:8.3%}  {score.name}")
+    noise = held_out_noise(run)
+    if noise is not None:
+        lines.append(f"  camera's noise {noise:8.3%}  in these errors")
     lines += [f"warning: {text}" for text in run.warnings]
     return "\n".join(lines)
 

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from video2pde.calibration import Calibration
 from video2pde.estimate import Estimate
+from video2pde.fit import FitTest
 from video2pde.html import table
 from video2pde.rollout.validate import Score, Validation
 from video2pde.settings import SelectionSettings
 from video2pde.terms.symbol import damping, DIRECTIONS, smoothing_order
 
 Array = NDArray[np.float64]
-Verdict = Literal["law", "ambiguous", "no_law"]
+Verdict = Literal["law", "approximation", "ambiguous", "no_law"]
 
 CERTAIN = 2.0
 """Standard errors by which a difference must exceed zero to count."""
@@ -34,6 +35,8 @@ LEAST_SKILL = 0.1
 """Share of persistence's squared error that a law must remove; what coding does to a still picture reaches 4 %."""
 GEOMETRY = 0.5
 """Relative excess of front and centroid errors over the best contender's that still passes."""
+CERTAIN_BLOCKS, BLOCK_RATIO = 3.0, 1.5
+"""Standard errors, and the factor, by which a law's blocks must leave more than another's to count."""
 DIFFUSION_LEVELS = 5
 """Values of u, over the range that was seen, at which a law's diffusion is looked at."""
 FORWARD = "forward diffusion"
@@ -143,6 +146,7 @@ def select(
     pixel: float = 1.0,
     why_not: str = "",
     named: bool = False,
+    tests: Mapping[str, FitTest] | None = None,
 ) -> Selection:
     """Choose among calibrated contenders by their rollouts over the validation window.
 
@@ -154,6 +158,7 @@ def select(
     pixel : size of a pixel, below a share of which geometric errors mean nothing.
     why_not : a reason found earlier for there being no law.
     named : the law was named by the user; there is nothing to choose, only to say whether it predicts.
+    tests : of fit, by library; a law that leaves more than noise is an approximation.
 
     Returns
     -------
@@ -165,6 +170,7 @@ def select(
     >>> select(run.calibration, run.calibrated_validation).chosen
     'A'
     """
+    tests = tests or {}
     settings = settings or SelectionSettings()
     scores = {row.library: row.measured for row in validation.rows}
     if why_not or not calibrations:
@@ -173,7 +179,7 @@ def select(
     tolerance = max(settings.tie, 0.5 * block_error(best.full.mse) / max(float(best.full.mse.mean()), 1e-300))
     table = _compare(calibrations, scores, validation, tolerance, pixel)
     if named and len(table) == 1:
-        return _judge_named(table[0], calibrations, validation.persistence, tolerance)
+        return _weigh_fit(_judge_named(table[0], calibrations, validation.persistence, tolerance), tests)
     forward = [c for c in table if c.admissible]
     # a law whose fit did not converge has no interval, and is no law that anyone could use
     admissible = [c for c in forward if calibrations[c.library].fit.converged]
@@ -190,6 +196,9 @@ def select(
     if not admissible:
         reason = f"only laws with backward diffusion fit, and those cannot be run forward{_nearest(table)}"
         return _freeze("no_law", reason, None, (), None, table, tolerance)
+    # a law that leaves no more than noise is not passed over for one that does
+    admissible = [c for c in admissible if c.library in tests and tests[c.library].passes] or admissible
+    admissible = [c for c in admissible if not _leaves_more(c, admissible, tests)]
     lowest = min(c.rrmse for c in admissible)
     leader = min(admissible, key=lambda c: c.rrmse)
     close = [
@@ -198,8 +207,8 @@ def select(
     ]  # fmt: skip
     smallest = min(len(c.terms) for c in close)
     rivals = sorted((c for c in close if len(c.terms) == smallest), key=lambda c: c.rrmse)
-    winner = _best_of_one_size(rivals, calibrations, scores, settings)
-    equal = [c for c in rivals if c is not winner and not _told_apart(c, winner, calibrations, scores, settings)]
+    winner = _best_of_one_size(rivals, calibrations, scores, settings, tests)
+    equal = [c for c in rivals if c is not winner and not _told_apart(c, winner, calibrations, scores, settings, tests)]
     fronts = {name: score.full.front_rmse for name, score in scores.items() if not score.failure}
     front_best = min(fronts, key=lambda name: fronts[name])
     others = tuple(c.library for c in sorted(table, key=lambda c: c.rrmse) if c.library != winner.library)
@@ -210,10 +219,54 @@ def select(
             f"{names} have {smallest} terms each and predict this recording equally well; a recording with a wider "
             "range of u and of gradients, or a longer one, would decide"
         )
-        return _freeze("ambiguous", reason, winner.library, others, front_best, table, tolerance, tied)
+        found = _freeze("ambiguous", reason, winner.library, others, front_best, table, tolerance, tied)
+        return _weigh_fit(found, tests)
+    reason = _reason(winner, table, tolerance, calibrations)
+    found = _freeze("law", reason, winner.library, others, front_best, table, tolerance)
+    return _weigh_fit(found, tests)
+
+
+def _weigh_fit(found: Selection, tests: Mapping[str, FitTest]) -> Selection:
+    """Let a choice be called a law only if it leaves no more than noise, and nothing simpler says as much."""
+    test = tests.get(found.chosen or "")
+    if test is None or found.verdict == "no_law":
+        return found
+    if not test.passes:
+        reason = f"{found.reason}; but {test.reason}"
+        if test.cause is not None:
+            beside = "" if test.cause.law == found.chosen else f" beside {test.cause.law}"
+            reason += f". Most likely{beside}: {test.cause.words}"
+        return _renamed(found, "ambiguous" if found.verdict == "ambiguous" else "approximation", reason)
+    if test.rival and found.verdict == "law":
+        return _renamed(found, "ambiguous", f"{found.reason}; but {test.rival}")
+    return found
+
+
+def _renamed(found: Selection, verdict: Verdict, reason: str) -> Selection:
     return _freeze(
-        "law", _reason(winner, table, tolerance, calibrations), winner.library, others, front_best, table, tolerance
-    )
+        verdict, reason, found.chosen, found.alternatives, found.front_best, found.candidates, found.tolerance,
+        found.tied or ((found.chosen,) if verdict == "ambiguous" and found.chosen else ()),
+    )  # fmt: skip
+
+
+def _leaves_more(candidate: Candidate, others: Sequence[Candidate], tests: Mapping[str, FitTest]) -> bool:
+    """Tell whether another law leaves clearly less of the training window, block by block."""
+    own = tests.get(candidate.library)
+    rivals = [tests[c.library] for c in others if c is not candidate and c.library in tests]
+    return own is not None and not own.passes and any(leaves_less(rival, own) for rival in rivals)
+
+
+def leaves_less(first: FitTest, second: FitTest) -> bool:
+    """Tell whether a law leaves less than another one, in blocks of space and time and beyond chance.
+
+    Compared are squared block means in units of noise, block by block (Vuong's test of two laws): pixel errors are
+    nearly all noise, and blocks are not.
+    """
+    if len(first.blocks) != len(second.blocks) or len(first.blocks) < 2:
+        return False
+    difference = second.blocks - first.blocks
+    certain = CERTAIN_BLOCKS * float(difference.std(ddof=1)) / len(difference) ** 0.5
+    return bool(difference.mean() > certain and second.blocks.mean() > BLOCK_RATIO * max(first.blocks.mean(), 1.0))
 
 
 def _nearest(table: Sequence[Candidate]) -> str:
@@ -353,10 +406,15 @@ def _best_of_one_size(
     calibrations: Mapping[str, Calibration],
     scores: Mapping[str, Score],
     settings: SelectionSettings,
+    tests: Mapping[str, FitTest],
 ) -> Candidate:
     """Take the law with the smallest validation error, unless training decides what validation cannot."""
     best = rivals[0]
     for rival in rivals[1:]:
+        if rival.library in tests and best.library in tests:
+            if leaves_less(tests[rival.library], tests[best.library]):
+                best = rival
+            continue
         tied = not exceeds(scores[rival.library].full.mse, scores[best.library].full.mse)
         if tied and _trains_worse(best, rival, calibrations, settings):
             best = rival
@@ -369,8 +427,11 @@ def _told_apart(
     calibrations: Mapping[str, Calibration],
     scores: Mapping[str, Score],
     settings: SelectionSettings,
+    tests: Mapping[str, FitTest],
 ) -> bool:
     """Compare two laws of one size: frame by frame on the validation window, and by their fits to the training one."""
+    if rival.library in tests and winner.library in tests and leaves_less(tests[winner.library], tests[rival.library]):
+        return True
     predicts_worse = exceeds(scores[rival.library].full.mse, scores[winner.library].full.mse)
     return predicts_worse or _trains_worse(rival, winner, calibrations, settings)
 

@@ -151,7 +151,7 @@ def _of_calibration(run: Run) -> Iterator[Drawing]:
     weak = {}
     if run.discovery is not None:
         weak = {c.library: c.coefficients for c in run.discovery.contenders}
-    yield "coefficients", partial(calibration_figures.figure_intervals, run.calibration, run.refinement, weak, run.unit)
+    yield "coefficients", partial(calibration_figures.figure_intervals, run.laws, run.refinement, weak, run.unit)
     for name, calibration in run.calibration.items():
         if calibration.bootstrap is not None and calibration.bootstrap.converged >= 3:
             yield f"bootstrap-{_file_name(name)}", partial(calibration_figures.figure_pairs, calibration, run.unit)

@@ -49,12 +49,12 @@ def collect_sheets(run: Run) -> list[Sheet]:
     if run.validation is not None:
         sheets += [list_modes(run.validation), list_scores(run.validation, "validation-scores")]
     if run.refinement:
-        sheets.append(list_refined(run.refinement, run.calibration))
+        sheets.append(list_refined(run.refinement, run.laws))
     if run.comparison is not None:
         sheets.append(list_direct(run.comparison))
     if run.calibration:
         sheets += [
-            list_calibrated(run.calibration, run.calibrated_validation),
+            list_calibrated(run.laws, run.calibrated_validation),
             list_budget(run.calibration),
             list_starts(run.calibration),
         ]

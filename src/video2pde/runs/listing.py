@@ -12,6 +12,8 @@ from video2pde.errors import InputError
 from video2pde.estimate import Estimate
 
 UNFINISHED = "unfinished"
+SCHEMA = 2
+"""The newest form of ``result.json`` that is read; 1 had no test of fit, and no verdict ``approximation``."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ def summarise_run(folder: Path) -> RunSummary:
 
 
 def _summarise(folder: Path, result: Mapping[str, Any]) -> RunSummary:
+    if int(result.get("schema", 1)) > SCHEMA:
+        raise InputError(
+            f"{folder} was written by a newer video2pde: its result.json has schema {result['schema']}, and this one "
+            f"reads up to {SCHEMA}; update video2pde"
+        )
     law, test = result["selected"], result["test"] or {}
     return RunSummary(
         str(folder),

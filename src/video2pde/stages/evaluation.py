@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from video2pde.calibration import Calibration
 from video2pde.drift import Drift
 from video2pde.field import Field, Windows
+from video2pde.fit import FitTest, widen_all
 from video2pde.rollout.model import Model
 from video2pde.rollout.validate import Validation
 from video2pde.selection import select, Selection
@@ -24,6 +25,7 @@ def choose(
     known: Field,
     found: Discovery,
     calibrations: Mapping[str, Calibration],
+    tests: Mapping[str, FitTest],
     scores: Validation,
     settings: Settings,
 ) -> Selection:
@@ -31,7 +33,7 @@ def choose(
     seen = found.identifiability
     why_not = "" if seen.law_seen else seen.verdict.removeprefix("no law: ")
     pixel, named = min(known.grid.dx, known.grid.dy), settings.regression.law is not None
-    return select(calibrations, scores, settings.selection, pixel, why_not, named)
+    return select(widen_all(calibrations, tests), scores, settings.selection, pixel, why_not, named, tests)
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ class SavedModel(Entry):
     windows_: SavedWindows = Limit(alias="windows")
     draws_: Annotated[list[list[Number]], Limit(max_length=20_000)] = Limit(default_factory=list, alias="draws")
     noise: Annotated[float, Limit(ge=0, le=1e6)] | None = None
-    verdict: Literal["law", "ambiguous", "no_law"] = "law"
+    verdict: Literal["law", "approximation", "ambiguous", "no_law"] = "law"
     provenance: Origin = Origin()
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class SavedModel(Entry):
         draws: ArrayLike | None = None,
         noise: float | None = None,
         rollout: RolloutSettings | None = None,
-        verdict: Literal["law", "ambiguous", "no_law"] = "law",
+        verdict: Literal["law", "approximation", "ambiguous", "no_law"] = "law",
         path: str = "",
         sha256: str = "",
         settings_hash: str = "",

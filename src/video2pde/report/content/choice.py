@@ -30,7 +30,7 @@ def tell_selection(story: Story) -> Section | None:
     if selection.candidates:
         items.append(_criteria(story, selection))
     for name in selection.tied[1:]:
-        other = story.run.calibration[name]
+        other = story.run.laws[name]
         items.append(
             Equation(
                 other.model.equation.latex,

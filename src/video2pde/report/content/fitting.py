@@ -47,7 +47,7 @@ def tell_refinement(story: Story) -> Section | None:
             else "there was no contender to refine"
         )
         return Section("refinement", "Inverse PINN", f"No refinement was made: {why}.")
-    items: list[Item] = [story.table(tables.list_refined(run.refinement, run.calibration))]
+    items: list[Item] = [story.table(tables.list_refined(run.refinement, run.laws))]
     for name, refinement in run.refinement.items():
         charts = (*_coefficient_histories(story, name, refinement), _losses(name, refinement))
         items.append(Tiles(charts, min(3, len(charts))))
@@ -73,7 +73,7 @@ def _refinement_sentence(story: Story) -> str:
             f"{story.term(t)} from {number((refinement.start or {}).get(t))} to {number(v)}"
             for t, v in refinement.coefficients.items()
         )
-        calibration = story.run.calibration.get(name)
+        calibration = story.run.laws.get(name)
         agree = ""
         if calibration is not None:
             inside = [a.inside for a in check_agreement(refinement, calibration.estimates)]
@@ -149,8 +149,8 @@ def tell_calibration(story: Story) -> Section | None:
         return None
     if not run.calibration:
         return Section("calibration", "Calibration and bootstrap", "Nothing was calibrated: no library went on.")
-    chosen = run.chosen or next(iter(run.calibration.values()))
-    sheet = tables.list_calibrated(run.calibration, run.calibrated_validation)
+    chosen = run.chosen or next(iter(run.laws.values()))
+    sheet = tables.list_calibrated(run.laws, run.calibrated_validation)
     items: list[Item] = [
         story.table(
             sheet.only("library", "term", "estimate", "bias", "std", "replicates", "converged", "starts_agree", "rrmse")

@@ -117,7 +117,7 @@ class Story:
 
     def law_in_words(self, name: str) -> str:
         """Write a calibrated law with the intervals of its coefficients, in one line."""
-        law = self.run.calibration[name]
+        law = self.run.laws[name]
         estimates = (
             f"{self.term(term.name)} {law.estimates[term.name]} {coefficient_units(term, self.unit)}"
             for term in law.terms

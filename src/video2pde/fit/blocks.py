@@ -1,0 +1,223 @@
+"""What the calibrated law's rollout leaves, averaged over blocks of space and time, against what noise would leave.
+
+Pixel by pixel, camera noise hides everything. Averaged over a block of cells and frames it is nearly gone, while what
+the law leaves out is not. Blocks of several sizes are looked at, since nobody knows how large the fault is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter1d
+
+from video2pde.calibration import Calibration
+from video2pde.calibration.start import smooth_frame
+from video2pde.calibration.window import prepare_window, Window
+from video2pde.field import Field
+from video2pde.fit.faults import Faults
+from video2pde.fit.noise import CALM, Memory, noise_by_level, remove_common
+from video2pde.rollout.model import Model
+from video2pde.settings import Settings
+
+Array = NDArray[np.float64]
+
+SPACE, TIME = 20, 24
+"""Blocks along each side of the picture, and along the window, at the finest."""
+MERGED_SPACE, MERGED_TIME = (1, 2, 4), (1, 2, 6)
+"""How many of them are averaged for the coarser scales."""
+SLOW = 10.0
+"""Levels that the law must have changed for an encoder to be as late as it ever is; less where less has changed."""
+FULL = 0.6
+"""Share of a block's cells that must count."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResidual:
+    """Hold means over blocks at the finest scale, each (time, y, x); NaN where too few cells count.
+
+    ``left``: recording less rollout; ``change``: what the law (not the drift) has changed; ``start``: how the noise of
+    the initial frame goes on in the rollout, as one draw; ``frames`` (time,) in each block; ``cells`` (y, x).
+    """
+
+    left: Array
+    change: Array
+    start: Array
+    frames: NDArray[np.int64]
+    cells: Array
+
+
+class _Sums:
+    """Gather block means while frames stream by."""
+
+    def __init__(self, window: Window, kinds: int) -> None:
+        frames = len(window.times)
+        self.rows, self.columns = (_edges(n, SPACE) for n in window.grid.shape)
+        self.when = np.minimum(np.arange(frames) * min(TIME, frames) // frames, min(TIME, frames) - 1)
+        self.frames = np.bincount(self.when)
+        self.weight = window.weight
+        self.cells = self.place(window.weight)
+        self.total = np.zeros((kinds, len(self.frames), len(self.rows), len(self.columns)))
+
+    def place(self, picture: Array) -> Array:
+        down = np.add.reduceat(picture, self.rows, axis=-2)
+        return np.asarray(np.add.reduceat(down, self.columns, axis=-1))
+
+    def add(self, kind: int, frame: int, picture: Array) -> None:
+        self.total[kind, self.when[frame]] += self.place(picture * self.weight)
+
+    def means(self) -> Array:
+        ny, nx = self.weight.shape
+        whole = np.outer(_length(ny, self.rows), _length(nx, self.columns))
+        counted = np.where(self.cells >= FULL * whole, self.cells, np.nan)
+        return np.asarray(self.total / counted / self.frames[None, :, None, None])
+
+
+def _edges(count: int, blocks: int) -> NDArray[np.int64]:
+    return np.unique(np.linspace(0, count, min(blocks, count) + 1).astype(np.int64))[:-1]
+
+
+def _length(count: int, edges: NDArray[np.int64]) -> Array:
+    return np.diff(np.append(edges, count)).astype(float)
+
+
+def block_residual(calibration: Calibration, train: Field, settings: Settings, noise: float) -> BlockResidual | None:
+    """Roll the calibrated law out over the training window and average what it leaves; None where that fails.
+
+    The rollout starts where the fit did, or from the start that all frames agree on: the one that leaves less.
+    ``noise`` is the standard deviation of a cell's noise.
+    """
+    window = prepare_window(train, None, settings.run.seed, settings.calibration.undo_coding)
+    fit = calibration.fit
+    law = replace(calibration.model, coefficients=tuple(float(c) for c in fit.coefficients))
+    drift_only = Model((), (), (1.0, 1.0), law.flow)
+    first, behind = _roll(window, [law], fit.start[None], fit.velocity, settings)
+    if first is None or behind is None:
+        return None
+    agreed = fit.start + behind
+    rng = np.random.default_rng([settings.run.seed, 5])
+    best, frames = None, len(window.times)
+    for start, averaged in ((agreed, frames), (fit.start, frames // (2 if fit.whole else 10))):
+        shaken = start + smooth_frame(rng.standard_normal(start.shape)) * noise / np.sqrt(max(averaged, 1))
+        starts = np.stack([start, shaken, start])
+        found, _ = _roll(window, [law, law, drift_only], starts, fit.velocity, settings)
+        if found is not None and (best is None or _energy(found) < _energy(best)):
+            best = found
+        if best is not None and not fit.whole and _energy(best) <= _energy(first):
+            break
+    return best
+
+
+def _energy(found: BlockResidual) -> float:
+    return float(np.nanmean(found.left**2))
+
+
+def _roll(
+    window: Window, models: list[Model], starts: Array, velocity: Array, settings: Settings
+) -> tuple[BlockResidual | None, Array | None]:
+    """Roll models out and gather block means; also the mean of what the first one leaves, (y, x)."""
+    sums = _Sums(window, 3)
+    behind = np.zeros(window.grid.shape)
+    velocities = np.stack([velocity] * len(models))
+    for frames, values in window.predict(models, starts, velocities, settings.rollout):
+        if not np.isfinite(values[0]).all():
+            return None, None
+        for k, frame in enumerate(range(frames.start, frames.stop)):
+            left = window.values[frame].astype(float) - values[0, k]
+            behind += left
+            sums.add(0, frame, left)
+            if len(models) == 3:
+                sums.add(1, frame, np.abs(values[0, k] - values[2, k]))
+                sums.add(2, frame, values[1, k] - values[0, k])
+    means = sums.means()
+    if len(models) == 3 and not np.isfinite(means[:, :, sums.cells > 0]).any():
+        return None, None
+    return BlockResidual(means[0], means[1], means[2], sums.frames, sums.cells), behind / len(window.times)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScale:
+    """Blocks of one size: ``left`` and ``noise`` (time, y, x) and ``standard``, left over noise after the allowance."""
+
+    merged: tuple[int, int]
+    left: Array
+    noise: Array
+    standard: Array
+
+
+def block_scales(
+    residual: BlockResidual, train: Field, faults: Faults, memory: Memory, share: float
+) -> list[BlockScale]:
+    """Average blocks over several scales and compare each with its noise.
+
+    Allowed for, beside noise, is what the recording is known to get wrong: ``share`` of what the law has changed, and
+    pictures that are late by a fraction of a level.
+    """
+    scales = []
+    for space in MERGED_SPACE:
+        variance, level = _noise_of_places(train, space, memory)
+        for time in MERGED_TIME:
+            frames = _merge_frames(residual.frames, time)
+            left, change, start = (
+                _merge(part, residual, space, time) for part in (residual.left, residual.change, residual.start)
+            )
+            bright = _in_time(level, residual.frames, time)
+            by_time = np.stack([memory.variance_of(np.full(n, 1 / n), b) for n, b in zip(frames, bright, strict=True)])
+            total = _in_time(variance, residual.frames, time) * by_time
+            # one draw of the start's noise tells its size in each block of time
+            total += _mean(start**2, (1, 2))
+            noise = np.sqrt(total)
+            # the initial frame was estimated with the law, so that its errors are there from the first frame on
+            changed = np.maximum(change, _mean(change, (0,)))
+            allowed = share * changed
+            if faults.lag > 0:
+                allowed += faults.lag * np.minimum(changed / (SLOW * faults.level), 1.0)
+            beyond = np.sign(left) * np.maximum(np.abs(left) - allowed, 0.0)
+            scales.append(BlockScale((space, time), left, noise, beyond / np.maximum(noise, 1e-12)))
+    return scales
+
+
+def _noise_of_places(train: Field, space: int, memory: Memory) -> tuple[Array, Array]:
+    """Return the noise variance of single frames averaged over blocks, (t, y, x), and the brightness there."""
+    rows, columns = (_edges(n, SPACE)[::space] for n in train.grid.shape)
+    inside = np.ones(train.grid.shape) if train.core is None else train.core.astype(float)
+    sums = np.add.reduceat(np.add.reduceat(train.values * inside, rows, axis=1), columns, axis=2)
+    cells = np.add.reduceat(np.add.reduceat(inside, rows, axis=0), columns, axis=1)
+    series = (sums / np.maximum(cells, 1.0)).reshape(len(train), -1).T.astype(float)
+    used = cells.ravel() > 0
+    calm = uniform_filter1d(series, CALM, axis=1, mode="nearest")
+    patterns = np.stack([np.ones(used.sum()), series[used].mean(axis=1)])
+    noise = remove_common(series[used], patterns) if used.sum() > 4 * len(patterns) else series[used]
+    variance = noise_by_level(noise, calm[used], memory).at(calm)
+    shape = (len(train), len(rows), len(columns))
+    return variance.T.reshape(shape), calm.T.reshape(shape)
+
+
+def _mean(values: Array, axes: tuple[int, ...]) -> Array:
+    """Average over axes, kept as such, without what is missing; zero where everything is."""
+    found = np.isfinite(values)
+    total = np.where(found, values, 0.0).sum(axis=axes, keepdims=True)
+    return np.asarray(total / np.maximum(found.sum(axis=axes, keepdims=True), 1))
+
+
+def _merge_frames(frames: NDArray[np.int64], time: int) -> NDArray[np.int64]:
+    return np.add.reduceat(frames, np.arange(0, len(frames), time))
+
+
+def _in_time(variance: Array, frames: NDArray[np.int64], time: int) -> Array:
+    """Average single frames' variance (t, y, x) over the blocks of time."""
+    starts = np.append(0, np.cumsum(_merge_frames(frames, time))[:-1])
+    sums = np.add.reduceat(variance, starts, axis=0)
+    return np.asarray(sums / _merge_frames(frames, time)[:, None, None])
+
+
+def _merge(means: Array, residual: BlockResidual, space: int, time: int) -> Array:
+    """Average the finest blocks over ``space`` × ``space`` × ``time`` of them, by their cells and frames."""
+    weight = np.where(np.isfinite(means), residual.cells[None] * residual.frames[:, None, None], 0.0)
+    sums, total = np.where(weight > 0, means, 0.0) * weight, weight
+    for axis, step in ((0, time), (1, space), (2, space)):
+        at = np.arange(0, sums.shape[axis], step)
+        sums, total = np.add.reduceat(sums, at, axis=axis), np.add.reduceat(total, at, axis=axis)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(total > 0, sums / total, np.nan))

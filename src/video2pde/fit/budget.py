@@ -1,0 +1,29 @@
+"""Lack of fit in the error budget: intervals that reach as far as the law disagrees with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from video2pde.calibration import Calibration
+from video2pde.estimate import Estimate
+from video2pde.fit.result import FitTest
+
+
+def widen(calibration: Calibration, test: FitTest) -> Calibration:
+    """Widen the intervals of a calibrated law by its lack of fit, in quadrature; values stay as they are."""
+    estimates = {}
+    for name, estimate in calibration.estimates.items():
+        more = test.lack.get(name, 0.0)
+        if more > 0 and estimate.has_interval:
+            below, above = (float(np.hypot(end - estimate.value, more)) for end in (estimate.low, estimate.high))
+            estimate = Estimate(estimate.value, estimate.value - below, estimate.value + above)
+        estimates[name] = estimate
+    return replace(calibration, estimates=estimates)
+
+
+def widen_all(calibrations: Mapping[str, Calibration], tests: Mapping[str, FitTest]) -> dict[str, Calibration]:
+    """Widen every law that was tested."""
+    return {name: widen(law, tests[name]) if name in tests else law for name, law in calibrations.items()}

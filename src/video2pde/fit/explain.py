@@ -1,0 +1,177 @@
+"""Who did it: ask every suspect, name the one that explains most with least, and look for a smaller law with an effect.
+
+Explanations are compared by ν·(what is left)/(what is expected) + k ln ν, ν the degrees of freedom of the residual and
+k the number of unknowns, the law's terms included: a cause must take away more than as many unknowns would anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.calibration import Calibration
+from video2pde.fit.law import LawFit
+from video2pde.fit.result import Suspicion
+from video2pde.fit.score import Score, score
+from video2pde.fit.suspects import Context, Suspect, SUSPECTS
+from video2pde.fit.view import View
+from video2pde.fit.words import describe_effect
+
+Array = NDArray[np.float64]
+Refit = Callable[[Sequence[str]], LawFit]
+
+SIGNIFICANT = -6.0
+"""log₁₀ of the probability below which a suspect is no chance: one in ten thousand, over some thirty suspects."""
+NO_INTERVAL = 0.03
+"""Relative half-width that stands for an interval that could not be found."""
+EXPLAINS = 0.3
+"""Share of what is left that a cause must take away to be named."""
+SIMPLE = 6
+"""Columns up to which an effect beside a smaller law is as simple as a larger law."""
+CURVED = 3.0
+"""|a|/D up to which |∇u|² looks like diffusion seen through a response curve that a camera may well have."""
+VARYING = ("coefficients in space", "coefficients in time")
+"""Suspects whose columns hold the law's own: then a coefficient is a map, and has no single value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The law that the suspects are asked about, with the half-widths of its coefficients' intervals."""
+
+    view: View
+    law: LawFit
+    library: str
+    widths: Mapping[str, float]
+    observable: str
+    limit: float
+
+    @property
+    def freedom(self) -> float:
+        return max(self.law.freedom, 2.0)
+
+    def criterion(self, left: float, unknowns: int) -> float:
+        return self.freedom * left + unknowns * float(np.log(self.freedom))
+
+    def columns(self, index: int, suspect: Suspect, law: LawFit) -> Array:
+        """Make a suspect's columns, or take them from an earlier law where they do not depend on it."""
+        context = Context(self.view, law, self.observable)
+        if suspect.law_bound:
+            return suspect.columns(context)
+        return self.view.once(("suspect", index), lambda: suspect.columns(context))
+
+
+def half_widths(calibration: Calibration) -> dict[str, float]:
+    """Return the half-width of every coefficient's interval."""
+    widths = {}
+    for name, estimate in calibration.estimates.items():
+        half = (estimate.high - estimate.low) / 2
+        widths[name] = half if np.isfinite(half) and half > 0 else NO_INTERVAL * abs(estimate.value)
+    return widths
+
+
+def ask_suspects(asked: Asked) -> tuple[Suspicion, ...]:
+    """Ask every suspect about the law, the best explanation first."""
+    found = [
+        _as_suspicion(asked, asked.law, asked.library, suspect, answer)
+        for suspect, answer in _ask(asked, asked.law)
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda suspicion: suspicion.criterion))
+
+
+def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
+    answers = []
+    for index, suspect in enumerate(SUSPECTS):
+        answer = score(law, asked.columns(index, suspect, law))
+        if answer is not None:
+            answers.append((suspect, answer))
+    return answers
+
+
+def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, answer: Score) -> Suspicion:
+    after = answer.after / law.expected
+    moves = _moves(asked, law, suspect, answer)
+    material = answer.log_chance < SIGNIFICANT and moves > 1.0
+    context = Context(asked.view, law, asked.observable)
+    return Suspicion(
+        suspect.name, library, answer.removes, answer.chance, answer.log_chance, answer.columns, after,
+        {} if suspect.name in VARYING else answer.coefficients, moves,
+        asked.criterion(after, answer.columns + suspect.searched + len(law.names)),
+        describe_effect(suspect, answer.amplitudes, context), suspect.cure, bool(material),
+    )  # fmt: skip
+
+
+def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:
+    """Say by how many half-widths of its interval a coefficient moves with the effect included.
+
+    Where a coefficient becomes a map, what the map takes away is compared with what a half-width of it would change.
+    """
+    known = [name for name in law.names if asked.widths.get(name, 0.0) > 0]
+    if suspect.name in VARYING:
+        taken = np.sqrt(answer.removes * float(law.residual @ law.residual))
+        steps = [
+            np.linalg.norm(law.without_drift(asked.view.columns([name])[:, 0])) * asked.widths[name] for name in known
+        ]
+        return float(taken / max(max(steps, default=0.0), 1e-300))
+    shifts = [abs(answer.coefficients[name] - law.coefficients[name]) / asked.widths[name] for name in known]
+    return max(shifts, default=0.0)
+
+
+def name_cause(
+    asked: Asked, suspects: Sequence[Suspicion], named: Mapping[str, tuple[str, ...]], refit: Refit
+) -> Suspicion | None:
+    """Name the effect that explains best what the law leaves, beside this law or beside one that is no larger."""
+    pairs = list(suspects)
+    for library, law in _smaller(asked, named, refit, len(asked.law.names)):
+        pairs += [
+            _as_suspicion(asked, law, library, suspect, answer)
+            for suspect, answer in _ask(asked, law)
+            if not {*law.names, *suspect.adds} <= set(asked.law.names)
+        ]
+    alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
+    told = [
+        pair for pair in pairs
+        if pair.log_chance < SIGNIFICANT and pair.criterion < alone
+        and (pair.removes > EXPLAINS or pair.after < asked.limit or pair.material)
+    ]  # fmt: skip
+    return min(told, key=lambda pair: pair.criterion, default=None)
+
+
+def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> str:
+    """Say which smaller law with one simple effect does as well as a law that passes; an empty text: none."""
+    alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
+    bent = _response_like(asked.law.coefficients)
+    if bent:
+        return bent
+    for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
+        for suspect, answer in _ask(asked, law):
+            pair = _as_suspicion(asked, law, library, suspect, answer)
+            simple = answer.columns <= SIMPLE and not suspect.name.startswith("missing")
+            if simple and suspect.name not in VARYING and pair.criterion < alone:
+                return f"{library} with this effect says as much: {pair.words}"
+    return ""
+
+
+def _response_like(coefficients: Mapping[str, float]) -> str:
+    """Say where a law with |∇u|² may be diffusion alone, seen through a curved response: h″/h′ = −a/D."""
+    diffusion = coefficients.get("laplacian", 0.0)
+    bend = abs(coefficients.get("grad_squared", 0.0)) + 0.5 * abs(coefficients.get("u_grad_squared", 0.0))
+    others = set(coefficients) - {"laplacian", "grad_squared", "u_grad_squared"}
+    if others or diffusion <= 0 or not 0 < bend / diffusion < CURVED:
+        return ""
+    return (
+        "diffusion alone, seen through a response curve (gamma, a tone curve), says as much: |∇u|² is as small beside "
+        "Δu as such a curve makes it; film with a linear response, or give recording.response"
+    )
+
+
+def _smaller(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit, most: int) -> list[tuple[str, LawFit]]:
+    """Fit the libraries with at most so many terms, other than the law itself."""
+    own = set(asked.law.names)
+    return [
+        (library, refit(terms))
+        for library, terms in named.items()
+        if len(terms) <= most and set(terms) != own and all(term in asked.view.slots for term in terms)
+    ]

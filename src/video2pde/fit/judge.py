@@ -1,0 +1,270 @@
+"""The absolute test: is what the calibrated law leaves within what noise leaves, at every scale?
+
+Thresholds come from theory. A mean of squares is compared with the χ² distribution of as many degrees of freedom as
+the residual has, the worst test function or block with the largest of as many normal variables (Bonferroni); together
+a right law fails in one recording of a hundred. Beyond noise, what the recording is known to get wrong is allowed for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+
+from video2pde.calibration import Calibration
+from video2pde.calibration.budget import GRID
+from video2pde.discovery.flows import flow_columns
+from video2pde.drift import Drift
+from video2pde.field import Field
+from video2pde.fit.blocks import block_residual, block_scales, BlockScale
+from video2pde.fit.consistency import compare_parts, Part
+from video2pde.fit.explain import ask_suspects, Asked, half_widths, name_cause, name_rival
+from video2pde.fit.faults import Faults, recording_faults
+from video2pde.fit.law import fit_law, LawFit, slow_noise
+from video2pde.fit.maps import make_maps
+from video2pde.fit.noise import film_memory, fourth_difference, Memory, POWER
+from video2pde.fit.result import FitTest, Scale, Suspicion
+from video2pde.fit.suspects import OFTEN_MISSING
+from video2pde.fit.view import build_view, View
+from video2pde.settings import Settings
+from video2pde.terms import CATALOGUE, libraries
+
+Array = NDArray[np.float64]
+
+FALSE_ALARMS = 0.01
+"""Share of recordings of a right law that may fail by chance, over all scales and both tests."""
+TESTS = 24
+"""Tests that share it: three widths of test functions and nine sizes of blocks, a mean and a worst value each."""
+NOISE_KNOWN = 0.2
+"""How well the variance of the noise is known, relative."""
+WIDTHS = (0.5, 1.0, 2.0)
+"""Widths of the test functions, relative to the usual ones."""
+ENOUGH = 3
+"""Test functions for each unknown of the fit from which its residual says something."""
+COMPARED = (2, 2)
+"""Merged blocks (space, time) by which laws are compared with each other."""
+
+
+def test_laws(
+    train: Field,
+    drift: Drift,
+    moments: Mapping[str, Array],
+    calibrations: Mapping[str, Calibration],
+    settings: Settings,
+    total_frames: int,
+) -> dict[str, FitTest]:
+    """Test every calibrated law on the training window; ``moments`` by term as discovery found them.
+
+    All laws are looked at on all scales. Suspects and parts of the window are asked about the laws that pass there,
+    or, where none does, about the one that leaves least.
+    """
+    if not calibrations:
+        return {}
+    bench = _Bench.of(train, drift, moments, calibrations, settings, total_frames)
+    looks = {name: bench.look(name, calibration) for name, calibration in calibrations.items()}
+    passing = [name for name, look in looks.items() if not look.failing]
+    closest = min(looks, key=lambda name: looks[name].excess)
+    return {name: bench.judge(look, name in passing or name == closest) for name, look in looks.items()}
+
+
+test_laws.__test__ = False  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """One law on all scales."""
+
+    name: str
+    calibration: Calibration
+    law: LawFit
+    others: list[tuple[str, View, LawFit]]
+    scales: tuple[Scale, ...]
+    blocks: list[BlockScale]
+    slow: float
+    extra: Array | None
+
+    @property
+    def failing(self) -> list[Scale]:
+        return [scale for scale in self.scales if not scale.passes]
+
+    @property
+    def excess(self) -> float:
+        return max((scale.excess for scale in self.scales), default=np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """What all laws of a recording are tested with."""
+
+    train: Field
+    drift: Drift
+    settings: Settings
+    views: list[View]
+    faults: Faults
+    memory: Memory
+    named: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def of(
+        cls,
+        train: Field,
+        drift: Drift,
+        moments: Mapping[str, Array],
+        calibrations: Mapping[str, Calibration],
+        settings: Settings,
+        total_frames: int,
+    ) -> _Bench:
+        memory = film_memory(train.values)
+        named = libraries(settings)
+        terms = {term.name: term for library in named.values() for term in library}
+        terms |= {name: CATALOGUE[name] for name in OFTEN_MISSING}
+        for calibration in calibrations.values():
+            terms |= {term.name: term for term in calibration.terms}
+        views = [
+            build_view(train, drift.velocity, list(terms.values()), settings, total_frames, moments, memory, width)
+            for width in WIDTHS
+        ]
+        listed = {name: tuple(term.name for term in library) for name, library in named.items()}
+        return cls(train, drift, settings, views, recording_faults(train), memory, listed)
+
+    @property
+    def view(self) -> View:
+        """The view with the usual widths."""
+        return self.views[WIDTHS.index(1.0)]
+
+    def look(self, name: str, calibration: Calibration) -> _Look:
+        """Look at what a law leaves on all scales, in weak form and as a rollout."""
+        names = [term.name for term in calibration.terms]
+        extras = [_flow_extra(view, self.drift, calibration) for view in self.views]
+        first = fit_law(self.views[0], names, self.faults, extras[0])
+        slow = slow_noise(self.views[0], first.coefficients)
+        fits = [fit_law(view, names, self.faults, extra, slow) for view, extra in zip(self.views, extras, strict=True)]
+        told = [
+            (f"{width:g} × width", view, fit)
+            for width, view, fit in zip(WIDTHS, self.views, fits, strict=True)
+            if len(fit.target) >= ENOUGH * fit.design.shape[1]
+        ]
+        blocks = _blocks(calibration, self.train, self.settings, self.faults, self.memory)
+        scales = [_weak_scale(view, fit) for _, view, fit in told] + [_block_scale(b, self.train) for b in blocks]
+        usual = WIDTHS.index(1.0)
+        others = [entry for entry in told if entry[1] is not self.view]
+        return _Look(name, calibration, fits[usual], others, tuple(scales), blocks, slow, extras[usual])
+
+    def judge(self, look: _Look, asked: bool) -> FitTest:
+        """Say whether a law passes; with ``asked`` after hearing the suspects and comparing parts of the window."""
+        law, names = look.law, look.law.names
+        widths = half_widths(look.calibration)
+        question = Asked(self.view, law, look.name, widths, self.settings.recording.observable, _limit(law.freedom))
+        suspects = ask_suspects(question) if asked else ()
+        parts = compare_parts(self.view, law, look.others) if asked else ()
+        material = [suspect for suspect in suspects if suspect.material]
+        split = [part for part in parts if any(part.excess[name] > widths[name] for name in names)]
+        passes = not (look.failing or material or split)
+
+        def refit(others: Sequence[str]) -> LawFit:
+            return fit_law(self.view, others, self.faults, look.extra, look.slow)
+
+        cause = name_cause(question, suspects, self.named, refit) if asked and not passes else None
+        rival = name_rival(question, self.named, refit) if passes else ""
+        compared = next((b for b in look.blocks if b.merged == COMPARED), None)
+        return FitTest(
+            look.name, passes, _reason(look.name, look.failing, material, split), law.unexplained, law.expected,
+            look.scales, suspects, parts, _lack(law, () if passes else suspects, cause, parts, look.calibration), cause,
+            rival, np.zeros(0) if compared is None else compared.standard[np.isfinite(compared.standard)] ** 2,
+            make_maps(self.view, law, look.blocks, self.settings.run.seed) if asked else None,
+        )  # fmt: skip
+
+
+def _flow_extra(view: View, drift: Drift, calibration: Calibration) -> Array | None:
+    """Return the columns of the flow that belongs to a law; None where there is none but the uniform drift."""
+    flow = calibration.model.flow
+    if flow is None or flow.kind == "given":
+        return None
+    columns = flow_columns(view.moments, drift, flow.shape)
+    return columns.reshape(len(columns), -1)
+
+
+def _limit(freedom: float) -> float:
+    """Return the mean square, in units of what is expected, that a right law exceeds too seldom to be believed."""
+    nu = max(freedom, 1.0)
+    return float(chi2.isf(FALSE_ALARMS / TESTS, nu)) / nu * (1 + NOISE_KNOWN)
+
+
+def _worst_limit(count: int) -> float:
+    return float(norm.isf(FALSE_ALARMS / TESTS / (2 * max(count, 1))) * np.sqrt(1 + NOISE_KNOWN))
+
+
+def _weak_scale(view: View, law: LawFit) -> Scale:
+    grid = view.film.grid
+    return Scale(
+        "weak", view.widths.x * grid.dx, view.widths.t * view.film.dt, len(law.target), law.unexplained, law.expected,
+        law.unexplained / law.expected, _limit(law.freedom), float(np.abs(law.standardised).max()),
+        _worst_limit(len(law.target)),
+    )  # fmt: skip
+
+
+def _blocks(
+    calibration: Calibration, train: Field, settings: Settings, faults: Faults, memory: Memory
+) -> list[BlockScale]:
+    noise = fourth_difference(np.moveaxis(train.values[:, ::3, ::3], 0, -1))
+    cell = float(np.sqrt(np.mean(noise**2) / POWER)) if noise.size else 0.0
+    residual = block_residual(calibration, train, settings, cell)
+    if residual is None:
+        return []
+    sizes = np.maximum(np.abs(calibration.fit.coefficients), 1e-300)
+    grid = float(np.max(np.abs(calibration.correction(GRID).shift) / sizes))
+    return block_scales(residual, train, faults, memory, faults.share + grid)
+
+
+def _block_scale(scale: BlockScale, train: Field) -> Scale:
+    found = np.isfinite(scale.standard)
+    count = int(found.sum())
+    standard = scale.standard[found]
+    return Scale(
+        "rollout", train.grid.width / scale.standard.shape[2], train.duration / scale.standard.shape[0], count,
+        float(np.mean(scale.left[found] ** 2)), float(np.mean((scale.noise**2)[found])),
+        float(np.mean(standard**2)), _limit(count), float(np.abs(standard).max()), _worst_limit(count),
+    )  # fmt: skip
+
+
+def _lack(
+    law: LawFit,
+    suspects: Sequence[Suspicion],
+    cause: Suspicion | None,
+    parts: Sequence[Part],
+    calibration: Calibration,
+) -> dict[str, float]:
+    """Return by term how far its interval must reach further: to the value with a cause included, and over the parts."""
+    names = law.names
+    reach = {name: max((part.excess[name] for part in parts), default=0.0) for name in names}
+    moved = [s for s in suspects if s.material] + ([cause] if cause is not None else [])
+    for suspicion in moved:
+        if suspicion.coefficients.keys() >= set(names):
+            for name in names:
+                shift = abs(suspicion.coefficients[name] - law.coefficients[name])
+                reach[name] = max(reach[name], min(shift, abs(law.coefficients[name])))
+    if suspects:
+        # a law that does not fit is no better known than its two fits agree, in weak form and as a rollout
+        for name, error in zip(names, law.coefficient_errors, strict=True):
+            gap = abs(law.coefficients[name] - calibration.estimates[name].value)
+            reach[name] = max(reach[name], gap - 2 * float(error))
+    return reach
+
+
+def _reason(name: str, failing: Sequence[Scale], material: Sequence[Suspicion], split: Sequence[Part]) -> str:
+    if failing:
+        worst = max(failing, key=lambda scale: scale.excess)
+        what = "rate of change" if worst.form == "weak" else "rollout"
+        return (
+            f"averaged over {worst.space:.3g} in length and {worst.time:.3g} s, {name} leaves {worst.ratio:.3g} times "
+            f"the square of what noise leaves of the {what} (chance: up to {worst.limit:.2g}), and "
+            f"{worst.worst:.3g} standard deviations at the worst place (chance: up to {worst.worst_limit:.2g})"
+        )
+    if material:
+        return f"{name} fits, but with {material[0].name} included a coefficient leaves its interval"
+    if split:
+        return f"{name} has other coefficients in the {split[0].name} than in the whole"
+    return f"what {name} leaves is within what noise leaves at every scale"

@@ -1,0 +1,120 @@
+"""What the test of fit has found, as other stages and files use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.fit.consistency import Part
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One scale at which the law was looked at.
+
+    ``form``: ``weak`` or ``rollout``; ``space``, ``time``: size of test function (σ) or block, length units and
+    seconds; ``count`` of them; ``unexplained`` and ``expected``: in weak form shares of the signal, for rollouts mean
+    squares of u; ``ratio`` and ``limit``: mean square in units of what is expected, and what chance allows;
+    ``worst`` and ``worst_limit``: the same for the worst test function or block, in standard deviations.
+    """
+
+    form: str
+    space: float
+    time: float
+    count: int
+    unexplained: float
+    expected: float
+    ratio: float
+    limit: float
+    worst: float
+    worst_limit: float
+
+    @property
+    def passes(self) -> bool:
+        return self.ratio <= self.limit and self.worst <= self.worst_limit
+
+    @property
+    def excess(self) -> float:
+        """How far beyond what chance allows: 1 is just within."""
+        return max(self.ratio / self.limit, (self.worst / self.worst_limit) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Suspicion:
+    """One suspect's answer.
+
+    ``removes``: share of what the law leaves that it would take away; ``chance``: the share that noise would give it;
+    ``log_chance``: log₁₀ of the probability that noise alone does as much; ``after``: what is left then, as a ratio to
+    what is expected; ``coefficients`` of the law with the effect included; ``moves``: by how many half-widths of its
+    interval a coefficient moves then; ``law``: the library beside which it stands.
+    """
+
+    name: str
+    law: str
+    removes: float
+    chance: float
+    log_chance: float
+    columns: int
+    after: float
+    coefficients: Mapping[str, float]
+    moves: float
+    criterion: float
+    words: str
+    cure: str
+    material: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """What is left, for the report, beside what noise alone would look like; in standard deviations.
+
+    ``weak`` (t, y, x) at the lattice (NaN where there is no centre) with its ``weak_axes`` in seconds and length units;
+    ``blocks`` (t, y, x) at the scale that shows most.
+    """
+
+    weak: Array
+    weak_noise: Array
+    weak_axes: tuple[Array, Array, Array]
+    blocks: Array
+    blocks_noise: Array
+    block_size: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class FitTest:
+    """The absolute test of one calibrated law.
+
+    ``lack`` by term: half-width that the interval needs beyond its own for what the law leaves out; ``cause``: the
+    effect that explains it best, if any does; ``rival``: a smaller law with an effect that does as well, in words;
+    ``blocks``: squared standardised block means at one scale, the same blocks for every law of a recording.
+    """
+
+    library: str
+    passes: bool
+    reason: str
+    unexplained: float
+    expected: float
+    scales: tuple[Scale, ...]
+    suspects: tuple[Suspicion, ...]
+    consistency: tuple[Part, ...]
+    lack: Mapping[str, float]
+    cause: Suspicion | None
+    rival: str
+    blocks: Array
+    maps: Maps | None = None
+
+    @property
+    def worst(self) -> Scale | None:
+        """The scale at which the law fails most, or comes nearest to it."""
+        return max(self.scales, key=lambda scale: scale.excess, default=None)
+
+    @property
+    def misfit(self) -> float:
+        """Mean square of block means in units of what noise leaves, at the scale that shows most."""
+        found = [scale.ratio for scale in self.scales if scale.form == "rollout"]
+        return max(found, default=float("nan"))

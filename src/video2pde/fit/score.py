@@ -1,0 +1,64 @@
+"""How much a suspect takes away, against chance: a score test under the residual's own covariance.
+
+With X the suspect's columns less what law and drift explain of them, and V orthonormal in their span,
+
+    T = (Vᵀr)ᵀ (Vᵀ cov(r) V)⁻¹ (Vᵀr)  ~  χ²_k      where the law is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from video2pde.fit.law import LawFit, orthonormal, solve
+
+Array = NDArray[np.float64]
+
+INDEPENDENT = 1e-4
+"""Share of a suspect's columns that law and drift do not explain, from which there is something to ask."""
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """Hold a suspect's score: ``removes`` and ``chance`` as shares of what is left, ``log_chance`` = log₁₀ of the
+    probability that noise alone would do as much; ``columns`` k; ``after`` what is left then, as a share of the signal;
+    ``coefficients`` of the law with the suspect included; ``amplitudes`` of its columns."""
+
+    removes: float
+    chance: float
+    log_chance: float
+    columns: int
+    after: float
+    coefficients: Mapping[str, float]
+    amplitudes: Array
+
+
+def score(law: LawFit, columns: Array) -> Score | None:
+    """Ask one suspect; None where law and drift explain all that it could."""
+    size = np.linalg.norm(columns, axis=0)
+    usable = columns[:, size > 0]
+    if not usable.shape[1]:
+        return None
+    own = law.without(usable / np.linalg.norm(usable, axis=0))
+    left, values, _ = np.linalg.svd(own, full_matrices=False)
+    basis = left[:, values > INDEPENDENT]
+    if not basis.shape[1]:
+        return None
+    # a second pass: what projection leaves of the law by rounding would be divided by next to nothing
+    basis = orthonormal(law.without(basis))
+    projected = basis.T @ law.residual
+    spread = basis.T @ law.left_spread @ basis
+    count = basis.shape[1]
+    statistic = float(projected @ np.linalg.solve(spread, projected))
+    found = solve(np.concatenate([law.design, columns], axis=1), law.target)
+    before = float(law.residual @ law.residual)
+    taken = float(projected @ projected)
+    return Score(
+        taken / before, float(np.trace(spread)) / before, float(chi2.logsf(statistic, count)) / np.log(10), count,
+        (before - taken) / law.signal, {n: float(v) for n, v in zip(law.names, found, strict=False)},
+        found[law.design.shape[1] :],
+    )  # fmt: skip

@@ -1,0 +1,29 @@
+"""Test of fit: every calibrated law against what noise leaves, on the training window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from video2pde.calibration import Calibration
+from video2pde.drift import Drift
+from video2pde.field import Field, Windows
+from video2pde.fit import FitTest, test_laws
+from video2pde.settings import Settings
+from video2pde.stages.calibration import without_drift
+from video2pde.stages.structure import Discovery
+
+
+def test_calibrated(
+    train: Field,
+    drift: Drift,
+    windows: Windows,
+    found: Discovery,
+    calibrations: Mapping[str, Calibration],
+    settings: Settings,
+) -> dict[str, FitTest]:
+    """Test every calibrated law on the training window; no later frame is looked at."""
+    settings = settings if drift.moving else without_drift(settings)
+    return test_laws(train, drift, found.moments, calibrations, settings, windows.frames)
+
+
+test_calibrated.__test__ = False  # type: ignore[attr-defined]
