@@ -237,7 +237,7 @@ def _lack(
     parts: Sequence[Part],
     calibration: Calibration,
 ) -> dict[str, float]:
-    """Return by term how far its interval must reach further: to the value with a cause included, and over the parts."""
+    """Return by term how much further its interval must reach: to the value with a cause, and over the parts."""
     names = law.names
     reach = {name: max((part.excess[name] for part in parts), default=0.0) for name in names}
     moved = [s for s in suspects if s.material] + ([cause] if cause is not None else [])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VERDICTS: dict[str, tuple[str, Level]] = {
     "law": ("One law predicts this recording", "good"),
     "approximation": ("An approximation: the law leaves more than noise", "warning"),
-    "ambiguous": ("This recording does not decide", "warning"),
+    "ambiguous": ("More than one law fits this recording", "warning"),
     "no_law": ("No law was found in this recording", "warning"),
 }
 MOST_RIVALS = 2
