@@ -151,7 +151,7 @@ def test_a_late_setting_recomputes_only_what_depends_on_it(tmp_path: Path) -> No
         ({"selection.tie": 0.06}, ["selection", "test"]),
         (
             {"selection.tie": 0.06, "calibration.replicates": 7},
-            ["calibration", "front", "calibrated_validation", "selection", "test"],
+            ["calibration", "fit", "front", "calibrated_validation", "selection", "test"],
         ),
     ):
         listener = Listener()

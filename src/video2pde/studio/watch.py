@@ -18,6 +18,7 @@ STAGES = {
     "refinement": "inverse PINN",
     "comparison": "weak and refined coefficients side by side",
     "calibration": "rollout calibration and bootstrap",
+    "fit": "what the laws leave, against what noise leaves",
     "front": "front-aware recalibration",
     "calibrated_validation": "rollouts of the calibrated laws",
     "selection": "the choice, frozen",
