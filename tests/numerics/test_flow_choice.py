@@ -118,19 +118,6 @@ def test_a_flow_that_is_asked_for_is_used_and_a_uniform_one_leaves_more() -> Non
     assert free.coefficients["laplacian"] == pytest.approx(uniform.coefficients["laplacian"], rel=0.03)
 
 
-def test_a_divergence_is_said_to_be_possible() -> None:
-    """On a film of a surface that spreads, the law alone explains much: what it would be with a divergence is told."""
-    choice, _, _ = analyse(film("A", "divergence", 0.01))
-    divergence = choice.divergence["A"]
-    assert divergence.matters
-    assert divergence.value == pytest.approx(0.01, rel=0.1)
-    assert divergence.coefficients["laplacian"] == pytest.approx(find_preset("A").law.laplacian, rel=0.05)
-    assert divergence.without["laplacian"] > 1.1 * find_preset("A").law.laplacian
-    allowed, beside, found = analyse(film("A", "divergence", 0.01), "drift.divergence=true")
-    assert beside is not None, allowed.reason
-    assert found.libraries["A"].fit.coefficients["laplacian"] == pytest.approx(find_preset("A").law.laplacian, rel=0.03)
-
-
 def test_a_velocity_from_a_file_takes_the_place_of_the_drift(tmp_path: object) -> None:
     """The true velocity on a coarse grid of its own, 10 % too fast along x: the factors are found with the law."""
     from pathlib import Path
