@@ -143,6 +143,8 @@ class Run:
         if self.discovery is None:
             return (*found, *notes)
         judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score, self.chosen_fit)
+        if self.has("fit") and self.calibration and not self.fit:
+            judged = (*judged, "the recording is too small for a test of fit: nothing says whether the law is right")
         flowing = flow_notes(self.discovery, None if self.selection is None else self.selection.chosen)
         recovery = (self.recovery,) if isinstance(self.recovery, str) else getattr(self.recovery, "notes", ())
         fits = collect_caveats(self.discovery, self.calibration, self.refinement)
