@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +14,6 @@ from video2pde.discovery.identifiability import diagnose_libraries, Identifiabil
 from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid, Windows
 from video2pde.flow import Flow
-from video2pde.flow.given import read_velocity
 from video2pde.flow.words import describe_flow
 from video2pde.recording.synth import Camera, deviate, exact_field, find_preset, noisy
 from video2pde.settings import load_settings
@@ -116,27 +114,3 @@ def test_a_flow_that_is_asked_for_is_used_and_a_uniform_one_leaves_more() -> Non
     free = found.libraries["C"].fit
     uniform = analyse(film("C"), "drift.flow=auto")[2].libraries["C"].fit
     assert free.coefficients["laplacian"] == pytest.approx(uniform.coefficients["laplacian"], rel=0.03)
-
-
-def test_a_velocity_from_a_file_takes_the_place_of_the_drift(tmp_path: object) -> None:
-    """The true velocity on a coarse grid of its own, 10 % too fast along x: the factors are found with the law."""
-    from pathlib import Path
-
-    case, _ = deviate(find_preset("C"), Camera(), "vortex")
-    field = film("C", "vortex")
-    x, y = np.linspace(0, 200, 41), np.linspace(0, 200, 31)
-    times = np.linspace(0, case.duration, 50)
-    swirl = [np.stack(case.medium.flow.velocity(x[None] - 100, y[:, None] - 100, t)) for t in times]
-    drift = np.stack(case.drift.velocity(times), axis=1)
-    total = np.stack(swirl) + drift[:, :, None, None]
-    path = Path(str(tmp_path)) / "flow.npz"
-    np.savez(path, u=1.1 * total[:, 0], v=total[:, 1], x=x, y=y, t=times)
-    flow = read_velocity(path, field.grid, (float(field.times[0]), float(field.times[-1])))
-    train = Windows.split(len(field)).train
-    measured = estimate_drift(field, SETTINGS.drift).frames(train)
-    weak = weak_system(field.frames(train), replace(measured, given=flow), SETTINGS, len(field))
-    fit = diagnose_libraries(weak.columns, weak.system, SETTINGS).libraries["C"].fit
-    assert fit.coefficients["drift_x"] == pytest.approx(1 / 1.1, rel=0.01)
-    assert fit.coefficients["drift_y"] == pytest.approx(1.0, rel=0.01)
-    assert fit.coefficients["grad_squared"] == pytest.approx(case.law.grad_squared, rel=0.01)
-    assert 1 - fit.explained < 0.002
