@@ -71,6 +71,11 @@ class RecordingSettings(Section):
     times: str | None = Field(
         None, description="CSV file with the times of the frames: columns file,time for a folder, else time"
     )
+    illumination: Literal["auto", "none", "gain", "flat", "gain+flat"] = Field(
+        "auto",
+        description="light that changes or is uneven, divided out as the background shows it: gain: over time; "
+        "flat: over the picture; auto: what is needed and certain",
+    )
     extent: tuple[Positive, Positive] | None = Field(
         None, description="height, width of the field in image units; none: 200 on the longer side"
     )
@@ -388,7 +393,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "default": {},
     "paper": {
         "recording": {"smooth": 1.0, "pitch": "nodes", "border": 8, "grid": (200, 200), "extent": (200.0, 200.0),
-                      "unclip": False},
+                      "unclip": False, "illumination": "none"},
         "drift": {"background": "none", "law_correction": False},
         "weak": {"gradient_sigma": 0.0, "noise_correction": False, "shrink": False},
         "regression": {"threshold_on": "coefficient", "threshold": 1e-3},

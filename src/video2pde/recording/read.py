@@ -27,6 +27,7 @@ from video2pde.recording.clipping import find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
 from video2pde.recording.encoding import measure_encoding
 from video2pde.recording.fade import require_light
+from video2pde.recording.illumination import even_out, Illumination
 from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout, plan_layout
 from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
@@ -75,6 +76,7 @@ class RecordingResult:
     samples: tuple[Sample, ...] = ()
     layout: Layout | None = None
     header: Header | None = None
+    illumination: Illumination | None = None
 
 
 def read_field(
@@ -241,6 +243,15 @@ class _Reading:
         self.sampler.offer(number, frame)
         return frame
 
+    def even_out(self, values: NDArray[np.float32]) -> Illumination | None:
+        """Divide the light out of the reduced frames, in place, where it changes or is uneven."""
+        white = self.settings.white or self.header.white
+        found = even_out(values, self.settings, self.header, white, self.log is not None)
+        if found is not None:
+            self.notes += found.notes
+            self.warnings += found.doubts
+        return found
+
     def begin_after_jump(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Say where the scene jumps, and leave out what comes before a bleach where the start is to be found."""
         jumps = find_jumps(values)
@@ -316,7 +327,10 @@ def _build(reading: _Reading) -> RecordingResult:
     """Assemble the field from the reduced frames, then check it."""
     settings, layout, header = reading.settings, reading.layout, reading.header
     whole = assemble(reading.store)
+    found = settings.start == "auto"
+    illumination = None if found else reading.even_out(whole)  # before jumps are looked for: light jumps, too
     values = reading.begin_after_jump(whole)
+    illumination = reading.even_out(values) if found else illumination
     recorded = np.asarray(reading.recorded[reading.first :], dtype=np.float64)
     plan = plan_times(recorded, 0.0 if settings.fps else header.tick)
     reading.notes.append(plan.note)
@@ -372,7 +386,7 @@ def _build(reading: _Reading) -> RecordingResult:
         contact=measure_contact(values, plan.times),
     )
     warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None))
-    return RecordingResult(field, warnings, checks, tuple(samples), layout, header)
+    return RecordingResult(field, warnings, checks, tuple(samples), layout, header, illumination)
 
 
 def _level(line: Normalisation, limit: float) -> float:

@@ -1,0 +1,113 @@
+"""Light that changes or is uneven: found on the background, divided out, and not confused with a law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from video2pde.field import Grid
+from video2pde.recording.illumination import measure_illumination
+from video2pde.recording.synth import Case, exact_field, make_case
+
+GRID, TIMES = Grid(80, 80, 200.0, 200.0), np.linspace(0, 34, 120)
+Y, X = np.meshgrid(np.linspace(-1, 1, 80), np.linspace(-1, 1, 80), indexing="ij")
+C = make_case("C", coefficients={"grad_squared": 9.0, "laplacian": 0.7})
+
+
+def film(case: Case, gain=None, flat=None, noise: float = 0.004, seed: int = 1) -> np.ndarray:
+    """Return intensities of a film, 255 being white."""
+    light = (1 - exact_field(case, GRID, TIMES).values) * (1.0 if flat is None else flat)
+    light = light * (np.ones(len(TIMES)) if gain is None else gain)[:, None, None]
+    rough = light + noise * np.random.default_rng(seed).standard_normal(light.shape)
+    return (255 * np.clip(rough, 0, 1)).astype(np.float32)
+
+
+def find(*arguments, mode: str = "auto", **options):
+    found = measure_illumination(film(*arguments, **options), mode, bright=False, white=255.0)
+    assert found is not None
+    return found
+
+
+def error(found, gain) -> float:
+    """Return the rms error of the gain's course, and hold its mean level to 0.8 %."""
+    ratio = found.gain / gain
+    assert ratio.mean() == pytest.approx(1.0, abs=8e-3)
+    return float(np.std(ratio))
+
+
+ALONG = np.linspace(0, 1, len(TIMES))
+FLICKER = 1 + 0.02 * np.random.default_rng(5).standard_normal(len(TIMES))
+STEPS = 1 - 0.05 * ((ALONG > 0.3) & (ALONG < 0.6))
+
+
+@pytest.mark.parametrize("case", [make_case("A"), C, make_case("C-alt"), make_case("Fisher")], ids=lambda c: c.name)
+@pytest.mark.parametrize("gain", [1 - 0.1 * ALONG, 1 - 0.03 * ALONG], ids=["10 %", "3 %"])
+def test_dimming_is_light_under_every_law_whose_background_stays(case: Case, gain) -> None:
+    found = find(case, gain)
+    assert found.slow_is == "light"
+    assert error(found, gain) < 5e-4
+    assert "dims by" in found.notes[0]
+
+
+def test_flicker_jumps_and_both_are_divided_out() -> None:
+    for gain in (FLICKER, STEPS):
+        found = find(C, gain)
+        assert error(found, gain) < 1e-3
+    assert find(C, STEPS).jumps == (36, 72)
+    assert find(C, FLICKER).flicker == pytest.approx(0.02, rel=0.2)
+
+
+STEADY = {
+    "A": make_case("A"),
+    "C": C,
+    "C-alt": make_case("C-alt"),
+    "Fisher": make_case("Fisher"),
+    "B": make_case("B"),
+    "B 0.25": make_case("B", background=0.25, peak=0.7),
+    "Fisher 0.1": make_case("Fisher", background=0.1),
+    "fading": make_case("A", coefficients={"u": -0.02, "constant": 0.0016}),
+}
+
+
+@pytest.mark.parametrize("case", STEADY.values(), ids=STEADY)
+def test_steady_light_is_left_alone_even_where_the_background_decays_or_grows(case: Case) -> None:
+    found = find(case)
+    assert not found.corrected
+    assert found.doubts == ()
+    assert found.slow_is == ("law" if case.name in ("B",) or (case.name == "Fisher" and case.background) else "none")
+
+
+def test_what_cannot_be_told_apart_is_said_and_not_done() -> None:
+    found = find(make_case("B"), 1 - 0.1 * ALONG)
+    assert not found.corrected
+    assert "set recording.illumination to gain if it is the light" in found.doubts[0]
+    asked = find(make_case("B"), 1 - 0.1 * ALONG, mode="gain")
+    assert asked.corrected
+    dim = film(make_case("B", drift=(0.0, 0.0)), 1 - 0.1 * ALONG)
+    bright = measure_illumination(dim, "auto", bright=True, white=None)
+    assert bright is not None
+    assert bright.slow_is == "unknown"
+
+
+@pytest.mark.parametrize(
+    "flat", [1 - 0.1 * (Y**2 + X**2), 1 - 0.1 * (Y - 0.3) ** 2 - 0.15 * (X + 0.2) ** 2 + 0.02 * X**3]
+)
+def test_uneven_light_is_continued_under_the_plume(flat) -> None:
+    found = find(C, flat=flat)
+    assert found.flat is not None
+    assert np.abs(found.flat / (flat / flat.max()) - 1).max() < 4e-3
+    everything = find(C, gain=(1 - 0.1 * ALONG) * FLICKER, flat=flat)
+    assert everything.flat is not None
+    assert np.abs(everything.flat / (flat / flat.max()) - 1).max() < 4e-3
+    assert error(everything, (1 - 0.1 * ALONG) * FLICKER) < 2e-3
+
+
+def test_a_picture_without_background_tells_nothing() -> None:
+    blobs = [1 - 0.8 * np.exp(-((X - 0.8 * t) ** 2 + (Y + 0.5 * t) ** 2) / 0.8) for t in ALONG]
+    light = (255 * np.array(blobs) * (1 - 0.1 * ALONG)[:, None, None]).astype(np.float32)
+    assert measure_illumination(light, "auto", bright=False, white=255.0) is None
+
+
+def test_a_wrong_gain_would_be_seen() -> None:
+    gain = 1 - 0.1 * ALONG
+    assert error(find(C, gain), 1 - 0.11 * ALONG) > 2e-3
