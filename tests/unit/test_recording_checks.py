@@ -55,7 +55,12 @@ def test_saturation_says_how_much_and_where(tmp_path: Path) -> None:
 
 def test_flicker(tmp_path: Path) -> None:
     gain = 1 + 0.03 * np.random.default_rng(1).normal(size=60)
-    assert any("flicker" in w for w in read(tmp_path, plume() * gain[:, None, None]).warnings)
+    frames = plume() * gain[:, None, None]
+    left = read(tmp_path, frames, illumination="none")
+    assert any("flicker" in w for w in left.warnings)
+    divided = read(tmp_path, frames)
+    assert not any("flicker" in w for w in divided.warnings)
+    assert any("flicker" in note for note in divided.field.provenance.notes)
 
 
 def test_camera_shake_is_told_from_drift(tmp_path: Path) -> None:
@@ -95,7 +100,7 @@ def test_an_even_background_is_no_contact(tmp_path: Path, background: str) -> No
         u = 1 - (1 - u) * (1 - 0.1 * rng.random(60))[:, None, None]
     else:
         u = np.full_like(u, 0.4) + rng.normal(0, 0.05, u.shape)
-    result = read(tmp_path, 1 - u, grid=(45, 60))
+    result = read(tmp_path, 1 - u, grid=(45, 60), illumination="none")
     assert result.checks is not None
     assert result.checks.contact.since is None
     assert not any("border" in w for w in result.warnings)
@@ -202,7 +207,7 @@ def test_too_few_frames(tmp_path: Path) -> None:
 
 
 def test_stage_table_follows_the_paper_s_order(tmp_path: Path) -> None:
-    result = read(tmp_path, plume(), crop=(10, 5, 100, 80), border=4, grid=(36, 46), smooth=1.0)
+    result = read(tmp_path, plume(), crop=(10, 5, 100, 80), border=4, grid=(36, 46), smooth=1.0, illumination="none")
     assert result.checks is not None
     rows = result.checks.stages
     assert [row.shape for row in rows] == [(60, 80, 100), (60, 72, 92), (60, 36, 46), (60, 36, 46)]

@@ -79,7 +79,7 @@ def measure_illumination(
     intensity : reduced frames, shape (t, y, x), 0 is black.
     mode : auto, auto gain, gain, flat or gain+flat: what may be corrected; auto corrects what is needed and certain.
     bright : whether u is the light itself, where a slow change of light and decay are one and the same.
-    white : intensity of u = 0 (dark); None: the brightest background.
+    white : intensity of u = 0 (dark); None: unknown, and then light and decay cannot be told apart.
     """
     blocks, edges = _average_blocks(intensity)
     seen = _find_background(blocks)
@@ -105,7 +105,13 @@ def measure_illumination(
         slow_is = "light"
         gain *= np.exp(slow - slow.mean()) if mode not in ("flat", "none") else 1.0
     elif extent > SLOW:
-        slow_is = "light" if wanted else "unknown" if bright else _weigh(intensity, still, edges, slow, white)
+        slow_is = (
+            "light"
+            if wanted
+            else "unknown"
+            if bright or white is None
+            else _weigh(intensity, still, edges, slow, white)
+        )
         if slow_is == "light" and mode not in ("flat", "none"):
             gain *= np.exp(slow)
             notes.append(f"the light {_tell_slow(slow)}: each frame was divided by its background's brightness")
@@ -286,7 +292,7 @@ def _weigh(
     still: NDArray[np.bool_],
     edges: tuple[NDArray[np.intp], NDArray[np.intp]],
     slow: Array,
-    white: float | None,
+    white: float,
 ) -> str:
     """Tell whether a slow change of the background is light or law, from the plume's content M(t).
 
@@ -295,11 +301,10 @@ def _weigh(
     that leaves clearly less unexplained is taken. More than half of the light is not taken for light.
     """
     background = _spread_blocks(still, edges, intensity.shape[1:])
-    scale = float(white) if white is not None else float(np.median(intensity[:, background]))
     middles = np.arange(2, len(intensity) - 2, max(1, len(intensity) // 60))
     if len(middles) < 8:
         return "unknown"
-    frames = np.stack([1 - intensity[k - 2 : k + 3].mean(axis=0, dtype=np.float64) / scale for k in middles])
+    frames = np.stack([1 - intensity[k - 2 : k + 3].mean(axis=0, dtype=np.float64) / white for k in middles])
     rim = np.ones_like(background)
     inner = [max(2, n // 8) for n in background.shape]
     rim[inner[0] : -inner[0], inner[1] : -inner[1]] = False

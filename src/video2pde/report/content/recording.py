@@ -29,6 +29,7 @@ def tell_preprocessing(story: Story) -> Section | None:
             ),
             story.table(tables.list_preprocessing(recording.checks)),
         ]
+    items += _illumination(story)
     items += story.picture(
         "snapshots",
         "The field at four times, and u along the middle row of each.",
@@ -38,6 +39,35 @@ def tell_preprocessing(story: Story) -> Section | None:
         background = story.picture("recording-background", "Background level over time, and saturated pixels.")
         items += [Details("Background level and saturated pixels", background)] if background else []
     return Section("preprocessing", "Preprocessing and checks", _preprocessing(recording), tuple(items))
+
+
+def _illumination(story: Story) -> list[Item]:
+    """Show the light before and after it was divided out; nothing where nothing was."""
+    recording = story.run.recording
+    light = None if recording is None else recording.illumination
+    if recording is None or light is None or not light.corrected:
+        return []
+    times = recording.field.times
+    course = Chart(
+        "Light over time", Axis("time", "s"), Axis("brightness of the background", "relative"),
+        (
+            Series("as recorded", times, light.measured, colour="red"),
+            Series("after the correction", times, light.measured / light.gain, colour="blue"),
+        ),
+        " ".join(f"{note[0].upper()}{note[1:]}." for note in light.notes), spans=story.spans(),
+    )  # fmt: skip
+    if light.flat is None:
+        return [Tiles((course,))]
+    grid, (rows, columns) = recording.field.grid, light.flat.shape
+    uneven = Chart(
+        "Light over the picture", Axis("distance along the line", grid.unit), Axis("f", "relative"),
+        (
+            Series("middle row", grid.x, light.flat[rows // 2], colour="red"),
+            Series("middle column", grid.y, light.flat[:, columns // 2], colour="blue"),
+        ),
+        "The surface through the background that the frames were divided by, along the picture's middle lines.",
+    )  # fmt: skip
+    return [Tiles((course, uneven))]
 
 
 def _preprocessing(recording: RecordingResult) -> str:
