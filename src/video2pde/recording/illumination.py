@@ -242,7 +242,7 @@ def _take_apart(measured: Array, noise: float) -> tuple[tuple[tuple[int, ...], A
     """Split log g into jumps (frames and their sum), a fast part and a slow part that is 0 at the beginning."""
     course = np.log(measured)
     steps = np.diff(course)
-    usual = float(np.median(np.abs(steps - np.median(steps)))) / 0.6745
+    usual = float(np.median(np.abs(steps))) / 0.6745
     found = np.flatnonzero(np.abs(steps) > max(JUMP, JUMP_NOISE * usual, JUMP_NOISE * noise)) + 1
     kept = tuple(int(k) for k in found if _stays(course, int(k)))
     jumped = np.zeros(len(course))
