@@ -34,6 +34,7 @@ LARGEST = 0.5  # slow change of log g beyond which it is not light
 CLEARER = 0.6  # how much better light must explain the plume's content than a law does, or the other way round
 SMOOTHED = 2.0  # how much of flicker's standard deviation over √window its smoothed course may have
 POOR = 0.05  # share of the content's change beyond which an explanation is none
+SMOOTH = 0.04  # share of the surface's range that the background may lie off it (rms)
 DEGREES = (2, 4)  # of the surface through the background
 
 
@@ -381,7 +382,9 @@ def _fit_surface(
     terms = _powers(y, x, degree)
     weights = np.linalg.lstsq(terms[:, background].T, seen, rcond=None)[0]
     surface = np.tensordot(weights, terms, axes=1)
-    if surface.min() <= 0.05 * surface.max():
+    rough = float(np.sqrt(np.mean((surface[background] - seen) ** 2)))
+    # light is smooth; a still plume among the background is not, and neither is one that fills the picture
+    if surface.min() <= 0.05 * surface.max() or rough > SMOOTH * float(np.ptp(surface)):
         return None, 0.0
     surface /= surface.max()
     return surface.astype(np.float32), float(np.ptp(surface))
