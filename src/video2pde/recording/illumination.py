@@ -34,6 +34,7 @@ LARGEST = 0.5  # slow change of log g beyond which it is not light
 CLEARER = 0.6  # how much better light must explain the plume's content than a law does, or the other way round
 SMOOTHED = 2.0  # how much of flicker's standard deviation over √window its smoothed course may have
 POOR = 0.05  # share of the content's change beyond which an explanation is none
+FEWEST = 40  # frames below which a plume may pass for background, because it hardly moves
 SMOOTH = 0.04  # share of the surface's range that the background may lie off it (rms)
 DEGREES = (2, 4)  # of the surface through the background
 
@@ -143,7 +144,7 @@ def even_out(
     values : shape (t, y, x), pixel values, or log10 of the intensity where ``logarithmic``.
     white : intensity of u = 0; None: unknown.
     """
-    if settings.illumination == "none" or len(values) < 3:
+    if settings.illumination == "none" or len(values) < (FEWEST if settings.illumination == "auto" else 3):
         return None
     black, gain = (0.0, 1.0) if logarithmic else (header.black, header.gain)
     intensity = (
