@@ -273,8 +273,8 @@ def test_a_law_whose_first_frame_was_fitted_along_says_so(law: Run) -> None:
             (True, replace(law, calibration={**law.calibration, name: grown})),
         )
     }
-    assert "fitted along" in str(sections[True].sentence)
-    assert "fitted along" not in str(sections[False].sentence)
+    assert "fitted jointly" in str(sections[True].sentence)
+    assert "fitted jointly" not in str(sections[False].sentence)
 
 
 @pytest.mark.parametrize("last", ["recording", "drift", "discovery", "validation", "calibration", "selection"])
