@@ -17,7 +17,7 @@ from video2pde.calibration.start import smooth_frame
 from video2pde.calibration.window import prepare_window, Window
 from video2pde.field import Field
 from video2pde.fit.faults import Faults
-from video2pde.fit.noise import CALM, Memory, noise_by_level, remove_common
+from video2pde.fit.noise import CALM, Memory, noise_by_level, NoiseLevels, remove_common
 from video2pde.rollout.model import Model
 from video2pde.settings import Settings
 
@@ -31,6 +31,8 @@ SLOW = 10.0
 """Levels that the law must have changed for an encoder to be as late as it ever is; less where less has changed."""
 FULL = 0.6
 """Share of a block's cells that must count."""
+FEWEST_BLOCKS = 8
+"""Blocks in time from which their own scatter tells the noise that lasts from frame to frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +159,7 @@ def block_scales(
     scales = []
     for space in MERGED_SPACE:
         variance, level = _noise_of_places(train, space, memory)
+        lasting = None
         for time in MERGED_TIME:
             frames = _merge_frames(residual.frames, time)
             left, change, start = (
@@ -165,6 +168,11 @@ def block_scales(
             bright = _in_time(level, residual.frames, time)
             by_time = np.stack([memory.variance_of(np.full(n, 1 / n), b) for n, b in zip(frames, bright, strict=True)])
             total = _in_time(variance, residual.frames, time) * by_time
+            if len(left) >= FEWEST_BLOCKS:
+                lasting = (_lasting_noise(left, bright), time)
+            if lasting is not None:
+                # blocks that are too few to show it themselves hold several independent ones of the size before
+                total = np.maximum(total, lasting[0].at(bright) * lasting[1] / time)
             # one draw of the start's noise tells its size in each block of time
             total += _mean(start**2, (1, 2))
             noise = np.sqrt(total)
@@ -192,6 +200,20 @@ def _noise_of_places(train: Field, space: int, memory: Memory) -> tuple[Array, A
     variance = noise_by_level(noise, calm[used], memory).at(calm)
     shape = (len(train), len(rows), len(columns))
     return variance.T.reshape(shape), calm.T.reshape(shape)
+
+
+def _lasting_noise(left: Array, bright: Array) -> NoiseLevels:
+    """Measure noise that lasts longer than a few frames, from the scatter of what is left in blocks (time, y, x).
+
+    An encoder leaves errors that stay until it corrects them. Fourth differences from block to block show them, and
+    next to nothing of what a law leaves, which goes on smoothly for many blocks.
+    """
+    series, level = (part.reshape(len(part), -1).T for part in (left, bright))
+    used = np.isfinite(series).all(axis=1)
+    white = Memory(np.zeros(1), np.zeros(1))
+    patterns = np.stack([np.ones(used.sum()), level[used].mean(axis=1)])
+    noise = remove_common(series[used], patterns) if used.sum() > 4 * len(patterns) else series[used]
+    return noise_by_level(noise, level[used], white)
 
 
 def _mean(values: Array, axes: tuple[int, ...]) -> Array:

@@ -123,12 +123,13 @@ def name_cause(
     asked: Asked, suspects: Sequence[Suspicion], named: Mapping[str, tuple[str, ...]], refit: Refit
 ) -> Suspicion | None:
     """Name the effect that explains best what the law leaves, beside this law or beside one that is no larger."""
-    pairs = list(suspects)
+    pairs, own = list(suspects), set(asked.law.names)
     for library, law in _smaller(asked, named, refit, len(asked.law.names)):
         pairs += [
             _as_suspicion(asked, law, library, suspect, answer)
             for suspect, answer in _ask(asked, law)
-            if not {*law.names, *suspect.adds} <= set(asked.law.names)
+            # a part of this law is no cause, and this law with one more term is among its own suspects
+            if not ({*law.names, *suspect.adds} <= own or {*law.names, *suspect.adds} >= own)
         ]
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
     told = [
