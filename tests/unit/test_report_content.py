@@ -19,6 +19,7 @@ from video2pde.errors import InputError
 from video2pde.estimate import Estimate
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
+from video2pde.report.content.head import compare_held_out
 from video2pde.report.document import Bar, Check, Code, Equation, Image, Math, Page, Series, Strong
 from video2pde.report.figures import collect_figures, write_figures
 from video2pde.report.page import render_page
@@ -26,6 +27,7 @@ from video2pde.report.sheets import Entry, fill, to_csv, to_latex
 from video2pde.report.summaries import ellipse_path, running_intervals, thin
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
 from video2pde.result import summarise_motion
+from video2pde.rollout.validate import DIFFUSION
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
@@ -242,6 +244,15 @@ def test_a_law_that_fails_on_the_test_frames_is_not_praised(law: Run) -> None:
     assert page.head.level == "error"
     assert "do not rely on the law" in words(page.head.summary)
     assert "better there: " in words(next(s for s in page.sections if s.id == "test").sentence)
+
+
+def test_diffusion_alone_is_not_measured_against_itself(law: Run) -> None:
+    assert law.test is not None
+    scores = law.test.scores
+    itself = next(s for s in scores.baselines if s.name == DIFFUSION)
+    behind = replace(itself, full=replace(itself.full, rrmse=1.01 * itself.full.rrmse))
+    assert "“drift + diffusion” does better there" in compare_held_out(behind, scores, diffusion_alone=False)
+    assert "drift + diffusion" not in compare_held_out(behind, scores, diffusion_alone=True)
 
 
 def test_no_law_is_said_plainly(nothing: Path) -> None:

@@ -25,7 +25,7 @@ from video2pde.report.document import (
 )
 from video2pde.report.films import make_player
 from video2pde.result import Motion, summarise_motion
-from video2pde.rollout.validate import Score, Validation
+from video2pde.rollout.validate import DIFFUSION, Score, Validation
 from video2pde.terms.words import coefficient_units
 
 if TYPE_CHECKING:
@@ -86,15 +86,20 @@ def _summary(story: Story, selection: Selection) -> Text:
         persistence = run.test.scores.persistence.full.rrmse
         parts.append(f" Keeping the last known frame is wrong by {percent(persistence)} on the held-out frames.")
     else:
-        parts.append(f" {_held_out(score, run.test.scores)}")
+        diffusion_alone = {term.name for term in run.chosen.terms} == {"laplacian"} if run.chosen else False
+        parts.append(f" {compare_held_out(score, run.test.scores, diffusion_alone)}")
     return (*parts, " See ", Link("how it was chosen", "selection"), ".")
 
 
-def _held_out(score: Score, test: Validation) -> str:
-    """Compare the law with the best baseline on the test window, whichever way it went."""
+def compare_held_out(score: Score, test: Validation, diffusion_alone: bool) -> str:
+    """Compare the law with the best baseline on the test window, whichever way it went.
+
+    Where the law is diffusion alone (``diffusion_alone``), drift + diffusion is that law and no baseline.
+    """
     if score.failure:
         return f"Its rollout over the held-out frames failed: {score.failure}."
-    best = min((s for s in test.baselines if not s.failure), key=lambda s: s.full.rrmse)
+    baselines = [s for s in test.baselines if not (s.failure or (diffusion_alone and s.name == DIFFUSION))]
+    best = min(baselines, key=lambda s: s.full.rrmse)
     error, other = score.full.rrmse, best.full.rrmse
     text = f"On the held-out test frames, read once after the choice was frozen, its error is {percent(error)}"
     if error < other:
