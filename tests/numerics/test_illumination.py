@@ -111,3 +111,10 @@ def test_a_picture_without_background_tells_nothing() -> None:
 def test_a_wrong_gain_would_be_seen() -> None:
     gain = 1 - 0.1 * ALONG
     assert error(find(C, gain), 1 - 0.11 * ALONG) > 2e-3
+
+
+def test_a_background_that_climbs_the_levels_of_8_bits_is_no_jump() -> None:
+    steps = np.floor(film(make_case("B", background=0.25, peak=0.7), noise=0.0)).astype(np.float32)
+    found = measure_illumination(steps, "auto", bright=False, white=255.0, level=1.0)
+    assert found is not None
+    assert not found.corrected

@@ -72,7 +72,7 @@ class Illumination:
 
 
 def measure_illumination(
-    intensity: NDArray[np.float32], mode: str, bright: bool, white: float | None
+    intensity: NDArray[np.float32], mode: str, bright: bool, white: float | None, level: float = 0.0
 ) -> Illumination | None:
     """Find g(t) and f(x, y) of a film; None where no background is to be seen.
 
@@ -82,6 +82,7 @@ def measure_illumination(
     mode : auto, auto gain, gain, flat or gain+flat: what may be corrected; auto corrects what is needed and certain.
     bright : whether u is the light itself, where a slow change of light and decay are one and the same.
     white : intensity of u = 0 (dark); None: unknown, and then light and decay cannot be told apart.
+    level : one step of the camera's whole numbers; without noise a background climbs them like stairs. 0: none.
     """
     blocks, edges = _average_blocks(intensity)
     seen = _find_background(blocks)
@@ -90,11 +91,14 @@ def measure_illumination(
     still, levels = seen
     measured = blocks[:, still].sum(axis=1) / levels[still].sum()
     noise = _spread_of(blocks[:, still] / levels[still] / measured[:, None]) / np.sqrt(still.sum())
-    jumps, fast, slow = _take_apart(measured, noise)
+    # one step of an even background, where no noise blurs it, is neither a jump nor flicker
+    stairs = level / float(np.median(levels[still]))
+    stairs = stairs if noise * np.sqrt(still.sum()) < 0.1 * stairs else 0.0
+    jumps, fast, slow = _take_apart(measured, max(noise, 1.5 * stairs / JUMP_NOISE))
     gain, notes, doubts, slow_is = np.ones(len(measured)), [], [], "none"
     flicker, extent = _spread_of(np.log(measured) - jumps[1]), float(np.ptp(slow))
     wanted = mode in ("gain", "gain+flat")
-    flickers = flicker > max(FAST, 3 * noise)
+    flickers = flicker > max(FAST, 3 * noise, stairs)
     if flickers:  # a few frames do not tell the level at the beginning; a parabola through all of them does
         along = np.linspace(0.0, 1.0, len(slow))
         slow = slow - np.polynomial.polynomial.polyfit(along, slow + fast, 2)[0]
@@ -153,7 +157,8 @@ def even_out(
     mode: str = settings.illumination
     if settings.reference is not None or logarithmic:  # f(x, y) is in the reference picture already
         mode = {"auto": "auto gain", "flat": "none", "gain+flat": "gain"}.get(mode, mode)
-    found = measure_illumination(intensity, mode, settings.observable == "bright", white)
+    level = header.gain if header.limit is not None and not logarithmic else 0.0
+    found = measure_illumination(intensity, mode, settings.observable == "bright", white, level)
     if found is not None and found.corrected:
         _divide(values, found, black, logarithmic)
     return found
