@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from video2pde.errors import StageError
+from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid, Provenance
 from video2pde.frap import analyse_recovery
 from video2pde.frap.fit import fit_modes
 from video2pde.frap.modes import decompose
+from video2pde.frap.recovery import at_most_one
 from video2pde.recording import read_field
 from video2pde.recording.synth import write_laboratory
 from video2pde.settings import load_settings
@@ -160,3 +162,8 @@ def test_the_lipid_bilayer() -> None:
     assert found.diffusion.value == pytest.approx(2.0, rel=0.1)
     assert holds(found.diffusion, 2.0)
     assert found.mobile.value > 0.9
+
+
+def test_a_mobile_fraction_beyond_everything_keeps_its_uncertainty() -> None:
+    assert at_most_one(Estimate(1.1, 1.05, 1.15)) == Estimate(1.0, pytest.approx(0.95), 1.0)
+    assert at_most_one(Estimate(0.8, 0.7, 0.9)) == Estimate(0.8, pytest.approx(0.7), 0.9)

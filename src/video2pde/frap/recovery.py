@@ -139,10 +139,14 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
 
 
 def at_most_one(mobile: Estimate) -> Estimate:
-    """Keep a mobile fraction to what it can be: no more than everything is mobile."""
+    """Keep a mobile fraction to what it can be: no more than everything is mobile.
+
+    An estimate beyond that says nothing of how far below it the truth may be, so the interval keeps its lower half.
+    """
     if not np.isfinite(mobile.value):
         return mobile
-    return Estimate(min(mobile.value, 1.0), min(mobile.low, 1.0), min(mobile.high, 1.0))
+    value = min(mobile.value, 1.0)
+    return Estimate(value, value - (mobile.value - mobile.low), min(mobile.high, 1.0))
 
 
 def reference_noise(field: Field) -> float:
