@@ -144,7 +144,8 @@ class Run:
             return (*found, *notes)
         judged = () if self.chosen is None else judge_fit(self.chosen, self.test_score, self.chosen_fit)
         if self.has("fit") and self.calibration and not self.fit:
-            judged = (*judged, "the recording is too small for a test of fit: nothing says whether the law is right")
+            untested = "the recording is too small, or its frames too few or uneven in time, for a test of fit"
+            judged = (*judged, f"{untested}: nothing says whether the law is right")
         flowing = flow_notes(self.discovery, None if self.selection is None else self.selection.chosen)
         recovery = (self.recovery,) if isinstance(self.recovery, str) else getattr(self.recovery, "notes", ())
         fits = collect_caveats(self.discovery, self.calibration, self.refinement)

@@ -86,13 +86,13 @@ def laws(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_floor_in_the_units_of_the_film_would_be_seen(run_in: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault that was there: no coefficient's scale below 1e-9, whatever its unit."""
-    import video2pde.calibration as calibration
+    import video2pde.calibration.problem as problem
 
-    def floored(_window: Any, _terms: Any, values: Any) -> tuple[float, ...]:
-        return tuple(float(max(abs(value), 1e-9)) for value in values)
+    def floored(_window: Any, _terms: Any, values: Any) -> Any:
+        return np.maximum(np.abs(values), 1e-9)
 
     plain = run_in(1.0, 1.0)["selected"]["terms"]["laplacian"]["value"]
-    monkeypatch.setattr(calibration, "coefficient_scales", floored)
+    monkeypatch.setattr(problem, "coefficient_scales", floored)
     broken = run_in(1e-8, 1.0)["selected"]
     wrong = broken is None or broken["terms"].get("laplacian", {}).get("value", 0.0) != pytest.approx(
         plain * 1e-16, rel=1e-3
