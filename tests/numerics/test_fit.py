@@ -11,6 +11,7 @@ from known_fields import known_field, LAWS
 from video2pde.discovery.weighted import Profiles
 from video2pde.drift import estimate_drift
 from video2pde.field import Field, Windows
+from video2pde.fit.blocks import BlockScale
 from video2pde.fit.explain import ask_suspects, Asked, name_cause
 from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
@@ -194,3 +195,13 @@ def test_every_suspect_has_columns_words_and_a_cure() -> None:
         assert np.isfinite(columns).all()
         assert suspect.meaning
         assert suspect.cure
+
+
+def test_a_deviation_counts_as_far_as_it_lasts() -> None:
+    standard = np.zeros((6, 2, 2))
+    standard[2, 0, 0] = 9.0
+    standard[3, 0, 0] = -7.0
+    assert BlockScale((1, 1), standard, standard, standard).worst == 0.0
+    standard[4:, 1, 1] = 6.0, 5.0
+    assert BlockScale((1, 1), standard, standard, standard).worst == 5.0
+    assert BlockScale((1, 1), standard[:1], standard[:1], standard[2:3]).worst == 9.0

@@ -31,6 +31,8 @@ SLOW = 10.0
 """Levels that the law must have changed for an encoder to be as late as it ever is; less where less has changed."""
 FULL = 0.6
 """Share of a block's cells that must count."""
+QUIETEST = 0.5
+"""Share of the mean variance below which the variance of no block is taken."""
 FEWEST_BLOCKS = 8
 """Blocks in time from which their own scatter tells the noise that lasts from frame to frame."""
 
@@ -147,6 +149,22 @@ class BlockScale:
     noise: Array
     standard: Array
 
+    @property
+    def worst(self) -> float:
+        """The largest deviation that lasts: as far as a neighbouring block in time deviates to the same side.
+
+        What a law leaves out goes on from block to block. What an encoder leaves is corrected with its next picture,
+        and its errors are far from normal: a tenth of a level on flat ground is many standard deviations.
+        """
+        found = np.nan_to_num(self.standard)
+        if len(found) < 2:
+            return float(np.abs(found).max(initial=0.0))
+        along = np.sign(found)
+        before, after = np.zeros_like(found), np.zeros_like(found)
+        before[1:], after[:-1] = found[:-1], found[1:]
+        beside = np.maximum(along * before, along * after)
+        return float(np.minimum(np.abs(found), np.maximum(beside, 0.0)).max(initial=0.0))
+
 
 def block_scales(
     residual: BlockResidual, train: Field, faults: Faults, memory: Memory, share: float
@@ -159,7 +177,7 @@ def block_scales(
     scales = []
     for space in MERGED_SPACE:
         variance, level = _noise_of_places(train, space, memory)
-        lasting = None
+        lasting: list[tuple[int, NoiseLevels]] = []
         for time in MERGED_TIME:
             frames = _merge_frames(residual.frames, time)
             left, change, start = (
@@ -169,13 +187,13 @@ def block_scales(
             by_time = np.stack([memory.variance_of(np.full(n, 1 / n), b) for n, b in zip(frames, bright, strict=True)])
             total = _in_time(variance, residual.frames, time) * by_time
             if len(left) >= FEWEST_BLOCKS:
-                lasting = (_lasting_noise(left, bright), time)
-            if lasting is not None:
-                # blocks that are too few to show it themselves hold several independent ones of the size before
-                total = np.maximum(total, lasting[0].at(bright) * lasting[1] / time)
+                lasting.append((time, _lasting_noise(left, bright)))
+            if lasting:
+                total = np.maximum(total, _lasting_at(time, lasting) * lasting[-1][1].at(bright))
             # one draw of the start's noise tells its size in each block of time
             total += _mean(start**2, (1, 2))
-            noise = np.sqrt(total)
+            # an encoder's errors are not the same everywhere: the quietest places are not held to what they seem to be
+            noise = np.sqrt(np.maximum(total, QUIETEST * total.mean()))
             # the initial frame was estimated with the law, so that its errors are there from the first frame on
             changed = np.maximum(change, _mean(change, (0,)))
             allowed = share * changed
@@ -214,6 +232,17 @@ def _lasting_noise(left: Array, bright: Array) -> NoiseLevels:
     patterns = np.stack([np.ones(used.sum()), level[used].mean(axis=1)])
     noise = remove_common(series[used], patterns) if used.sum() > 4 * len(patterns) else series[used]
     return noise_by_level(noise, level[used], white)
+
+
+def _lasting_at(time: int, lasting: list[tuple[int, NoiseLevels]]) -> float:
+    """Carry the variance of the longest blocks that show it on to longer ones: it goes on falling as it has fallen."""
+    longest, found = lasting[-1]
+    if time == longest or len(lasting) < 2:
+        return longest / time
+    shorter, before = lasting[-2]
+    fallen = float(found.variance.mean()) / max(float(before.variance.mean()), 1e-300)
+    power = np.log(np.clip(fallen, shorter / longest, 1.0)) / np.log(longest / shorter)
+    return float((time / longest) ** power)
 
 
 def _mean(values: Array, axes: tuple[int, ...]) -> Array:

@@ -226,7 +226,7 @@ def _block_scale(scale: BlockScale, train: Field) -> Scale:
     return Scale(
         "rollout", train.grid.width / scale.standard.shape[2], train.duration / scale.standard.shape[0], count,
         float(np.mean(scale.left[found] ** 2)), float(np.mean((scale.noise**2)[found])),
-        float(np.mean(standard**2)), _limit(count), float(np.abs(standard).max()), _worst_limit(count),
+        float(np.mean(standard**2)), _limit(count), scale.worst, _worst_limit(count),
     )  # fmt: skip
 
 
