@@ -6,10 +6,14 @@ from collections.abc import Mapping
 
 from video2pde.calibration import Calibration, MISFIT
 from video2pde.fit import FitTest
+from video2pde.frap.recovery import Recovery
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.validate import Score
 from video2pde.selection import LEAST_SKILL
 from video2pde.stages import Discovery
+
+LEAST_BLEACHING = 0.01
+"""Share that light bleaches over the recording, from which it is worth telling."""
 
 
 def judge_fit(chosen: Calibration, held_out: Score | None, test: FitTest | None = None) -> tuple[str, ...]:
@@ -28,12 +32,33 @@ def judge_fit(chosen: Calibration, held_out: Score | None, test: FitTest | None 
             f"{name} leaves {chosen.misfit**0.5:.2g} times the camera's noise unexplained: it is an approximation, "
             "other terms or effects are at work, and the intervals do not cover what it leaves out"
         )
-    if held_out is not None and held_out.skill < LEAST_SKILL:
+    if held_out is not None and held_out.skill < LEAST_SKILL <= held_out.coarse_skill:
+        notes.append(
+            f"pixel by pixel the held-out frames do not test {name}: noise and detail that stands still are nearly all "
+            f"of the error there; in averages over blocks it removes {held_out.coarse_skill:.0%} of the squared error "
+            "of a picture that stands still"
+        )
+    elif held_out is not None and held_out.skill < LEAST_SKILL:
         notes.append(
             f"on the held-out frames {name} is hardly better than a picture that stands still "
             f"(it removes {max(held_out.skill, 0.0):.0%} of the squared error): do not trust its forecast"
         )
     return tuple(notes)
+
+
+def bleaching_note(chosen: Calibration | None, recovery: Recovery | str | None, duration: float) -> tuple[str, ...]:
+    """Say where the light bleaches what is seen, and the law has no term for it."""
+    if chosen is None or not isinstance(recovery, Recovery) or "u" in chosen.estimates:
+        return ()
+    rate = recovery.bleaching
+    if not (rate.low > 0 and rate.value * duration > LEAST_BLEACHING):
+        return ()
+    listed = ",".join((*chosen.estimates, "u"))
+    return (
+        f"the light bleaches {rate.value:.2g} /s of everything, {rate.value * duration:.1%} over the recording, which "
+        f"{chosen.library} leaves out: its forecasts stay too bright, and its coefficients carry some of it; "
+        f"--law {listed} has it in",
+    )
 
 
 def flow_notes(found: Discovery, chosen: str | None) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.blocks import block_means
 from video2pde.errors import InputError, printable
 from video2pde.files import atomic_path, atomic_write, require_regular, require_unpacked
 from video2pde.units import require_range, require_unit
@@ -30,8 +31,6 @@ CORE_SHARE = 0.3
 """... unless less than this share of it would be left."""
 FEW_FRAMES, LEAST_FRAMES = 10, 4
 """Frames below which windows share a frame; frames that a named law needs at least."""
-CHANGE_BLOCKS = 12
-"""Blocks along each side over which a picture's change is averaged, so that pixel noise does not count."""
 UNIFORM_WITHIN = 1e-3
 """Largest relative spread of the frame intervals that still counts as even."""
 
@@ -142,16 +141,8 @@ class Windows:
 
 def change_so_far(field: Field) -> NDArray[np.float64]:
     """Give how much the picture has changed up to each frame, (t,): the path of its block averages less noise."""
-    _, ny, nx = field.values.shape
-    rows, columns = (np.array_split(np.arange(n), min(CHANGE_BLOCKS, n)) for n in (ny, nx))
     inside = np.ones(field.grid.shape, bool) if field.mask is None else field.mask
-    means = [
-        field.values[:, block].mean(axis=1, dtype=float)
-        for r in rows
-        for c in columns
-        if (block := _block(inside, r, c)).any()
-    ]
-    blocks = np.stack(means, axis=1)
+    blocks = block_means(field.values, inside)
     noise = 0.0
     if len(field) > 2:
         weights = noise_weights(field.times)
@@ -160,13 +151,6 @@ def change_so_far(field: Field) -> NDArray[np.float64]:
     steps = np.sqrt(np.maximum(np.mean(np.diff(blocks, axis=0) ** 2, axis=1) - noise, 0.0))
     path = np.concatenate([[0.0], np.cumsum(steps)])
     return path if path[-1] > 0 else np.arange(len(field), dtype=float)
-
-
-def _block(inside: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
-    block = np.zeros_like(inside)
-    part = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
-    block[part] = inside[part]
-    return block
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.front import FrontFit
-from video2pde.caveats import collect_caveats, flow_notes, judge_fit
+from video2pde.caveats import bleaching_note, collect_caveats, flow_notes, judge_fit
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
@@ -148,6 +148,8 @@ class Run:
             judged = (*judged, f"{untested}: nothing says whether the law is right")
         flowing = flow_notes(self.discovery, None if self.selection is None else self.selection.chosen)
         recovery = (self.recovery,) if isinstance(self.recovery, str) else getattr(self.recovery, "notes", ())
+        if self.field is not None:
+            recovery = (*bleaching_note(self.chosen, self.recovery, self.field.duration), *recovery)
         fits = collect_caveats(self.discovery, self.calibration, self.refinement)
         return (*judged, *recovery, *flowing, *found, *notes, *fits)
 

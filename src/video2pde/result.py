@@ -194,6 +194,7 @@ def _test(test: Validation, chosen: str | None) -> dict[str, Any]:
         "centroid_rmse": None if best is None else best.full.centroid_rmse,
         "one_step_rrmse": None if best is None else best.one_step.rrmse,
         "skill": None if best is None else best.skill,
+        "skill_in_blocks": None if best is None else best.coarse_skill,
         "baselines": {score.name: score.full.rrmse for score in test.baselines},
         "alternatives": {row.library: row.measured.full.rrmse for row in test.rows if row.library != chosen},
     }

@@ -132,7 +132,8 @@ def exceeds(first: Array, second: Array) -> bool:
         return bool(np.isfinite(e2).all())
     if not np.isfinite(e2).all():
         return False
-    there = e1 + e2 > 0
+    # where both are the same, as in the frame that both start from, nothing is compared
+    there = e1 != e2
     if np.count_nonzero(there) < 2:
         return False
     relative = (e1[there] - e2[there]) / (e1[there] + e2[there])
@@ -179,7 +180,8 @@ def select(
     tolerance = max(settings.tie, 0.5 * block_error(best.full.mse) / max(float(best.full.mse.mean()), 1e-300))
     table = _compare(calibrations, scores, validation, tolerance, pixel)
     if named and len(table) == 1:
-        return _weigh_fit(_judge_named(table[0], calibrations, validation.persistence, tolerance), tests)
+        score = scores[table[0].library]
+        return _weigh_fit(_judge_named(table[0], calibrations, score, validation.persistence, tolerance), tests)
     forward = [c for c in table if c.admissible]
     # a law whose fit did not converge has no interval, and is no law that anyone could use
     admissible = [c for c in forward if calibrations[c.library].fit.converged]
@@ -280,21 +282,25 @@ def _nearest(table: Sequence[Candidate]) -> str:
 
 
 def _judge_named(
-    only: Candidate, calibrations: Mapping[str, Calibration], persistence: Score, tolerance: float
+    only: Candidate, calibrations: Mapping[str, Calibration], score: Score, persistence: Score, tolerance: float
 ) -> Selection:
-    """Take the law that was named, and say what speaks against it; its coefficients are shown in any case."""
+    """Take the law that was named, and say what speaks against it; its coefficients are shown in any case.
+
+    Late in a recovery little changes, and pixel by pixel noise hides that: averages over blocks decide then.
+    """
     against = []
     fit = calibrations[only.library].fit
     if not fit.converged:
         against.append(f"its fit did not converge ({fit.reason})")
     if not only.criteria[-1].passed:
         against.append("its diffusion is negative")
-    if not only.beats_persistence and only.skill > LEAST_SKILL:
+    in_blocks = score.coarse_skill > LEAST_SKILL and exceeds(persistence.full.coarse, score.full.coarse)
+    if not (only.beats_persistence or in_blocks) and max(only.skill, score.coarse_skill) > LEAST_SKILL:
         against.append(
             f"the validation frames are too few to be sure that it predicts (error {only.rrmse:.2%}, of a picture that "
             f"stands still {persistence.full.rrmse:.2%})"
         )
-    elif not only.beats_persistence:
+    elif not (only.beats_persistence or in_blocks):
         against.append(
             "on the validation frames it is not better than a picture that stands still by more than its uncertainty "
             f"(errors {only.rrmse:.2%} and {persistence.full.rrmse:.2%}): little changes there, or the law is wrong"
@@ -305,6 +311,11 @@ def _judge_named(
         verdict: Verdict = "law" if fit.converged and only.criteria[-1].passed else "no_law"
         return _freeze(verdict, reason, only.library, (), front, (only,), tolerance)
     reason = f"the named law, {only.library}, predicts the validation window with an error of {only.rrmse:.2%}"
+    if not only.beats_persistence:
+        reason += (
+            f", nearly all of it noise and fine detail; in averages over blocks it removes {score.coarse_skill:.0%} of "
+            "the squared error of a picture that stands still"
+        )
     return _freeze("law", reason, only.library, (), front, (only,), tolerance)
 
 

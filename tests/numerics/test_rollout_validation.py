@@ -98,3 +98,21 @@ def test_figures_can_be_drawn(validation: Validation, draw, tmp_path) -> None:
     assert isinstance(figure, Figure)
     figure.savefig(tmp_path / "figure.png", dpi=60)
     assert (tmp_path / "figure.png").stat().st_size > 5000
+
+
+def test_blocks_show_what_a_pattern_that_stands_still_hides() -> None:
+    """A recovery divided by a noisy reference: nothing but noise and the reference's pattern is left of pixels."""
+    random = np.random.default_rng(3)
+    grid = Grid(48, 48, 48.0, 48.0)
+    times = 20.0 + np.arange(6.0)
+    distance = (grid.x[None] - 24) ** 2 + (grid.y[:, None] - 24) ** 2
+    spread = [9.0 + 4 * t for t in times]
+    clean = np.stack([1 - 10.0 * np.exp(-distance / s) / s for s in spread])
+    pattern = random.normal(0, 0.008, grid.shape)
+    field = Field(clean + pattern + random.normal(0, 0.002, clean.shape), times, grid)
+    laws = {"right": Model.of({"laplacian": 1.0}), "backwards": Model.of({"constant": -0.01})}
+    scored = {row.library: row.measured for row in validate(field, laws, np.zeros((6, 2))).rows}
+    right, wrong = scored["right"], scored["backwards"]
+    assert right.skill < 0
+    assert right.coarse_skill > 0.5
+    assert wrong.coarse_skill < 0

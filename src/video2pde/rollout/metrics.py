@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.blocks import block_means
 from video2pde.compiled import njit
 from video2pde.errors import InputError
 from video2pde.field import Grid
@@ -29,6 +30,8 @@ class Metrics:
     centroid_error : shape (t,), distance between the centroids.
     levels : the γ of the fronts.
     radii_observed, radii_predicted : shape (t, level), equivalent radius √(|{u ≥ γ}|/π).
+    coarse : shape (t,), mean squared error of each frame's averages over blocks of the picture, in which neither camera
+        noise nor a fine pattern that stands still counts for much.
     """
 
     rrmse: float
@@ -38,6 +41,7 @@ class Metrics:
     levels: tuple[float, ...]
     radii_observed: Array
     radii_predicted: Array
+    coarse: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def front_error(self) -> Array:
@@ -84,6 +88,7 @@ class Reference:
     background: Array
     centroids: Array
     radii: Array
+    blocks: Array
 
     @classmethod
     def of(
@@ -100,9 +105,8 @@ class Reference:
         inside = np.ones(grid.shape, bool) if mask is None else np.ascontiguousarray(mask)
         base = np.broadcast_to(np.asarray(0.0 if background is None else background, float), len(observed)).copy()
         centroids = centroid(observed, grid, base, inside)
-        return cls(
-            observed, grid, tuple(levels), inside, base, centroids, front_radii(observed, grid, levels, inside, base)
-        )
+        radii = front_radii(observed, grid, levels, inside, base)
+        return cls(observed, grid, tuple(levels), inside, base, centroids, radii, block_means(observed, inside))
 
     def measure(self, predicted: NDArray[Any]) -> Metrics:
         """Compare predicted frames with the observed ones."""
@@ -113,11 +117,13 @@ class Reference:
         error = np.where(reached, sums[:, 0], np.inf)
         radii = np.full(self.radii.shape, np.inf)
         distance = np.full(len(predicted), np.inf)
+        coarse = np.full(len(predicted), np.inf)
         if reached.any():
             frames, base = predicted[reached], self.background[reached]
             radii[reached] = front_radii(frames, self.grid, self.levels, self.inside, base)
             apart = centroid(frames, self.grid, base, self.inside) - self.centroids[reached]
             distance[reached] = np.hypot(apart[:, 0], apart[:, 1])
+            coarse[reached] = np.mean((block_means(frames, self.inside) - self.blocks[reached]) ** 2, axis=1)
         scale = np.maximum(sums[:, 1], 1e-300)
         return Metrics(
             float(np.sqrt(error.sum() / scale.sum())),
@@ -127,6 +133,7 @@ class Reference:
             self.levels,
             self.radii,
             radii,
+            coarse,
         )
 
 

@@ -39,6 +39,7 @@ class Score:
     failure : why the full rollout failed, or an empty text.
     clipped : what clipping took away in the full rollout, as a share of the first frame.
     snapshots : float32, shape (s, y, x), the predicted frames at ``Validation.snapshot_frames``.
+    coarse_skill : the skill of the full rollout in averages over blocks of the picture.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Score:
     failure: str
     clipped: float
     snapshots: NDArray[np.float32]
+    coarse_skill: float = 0.0
 
     @property
     def beats_persistence(self) -> bool:
@@ -257,6 +259,7 @@ class _Judge:
             rollout.reason,
             rollout.clipped,
             rollout.values[list(self.shown)].astype(np.float32),
+            coarse_skill_of(full, reference.full),
         )
 
 
@@ -265,3 +268,9 @@ def skill_of(metrics: Metrics, reference: Metrics) -> float:
     if reference.rrmse == 0.0:
         return 0.0 if metrics.rrmse == 0.0 else -np.inf
     return float(1.0 - (metrics.rrmse / reference.rrmse) ** 2)
+
+
+def coarse_skill_of(metrics: Metrics, reference: Metrics) -> float:
+    """Return the same for averages over blocks; the first frame, from which both start, counts nowhere."""
+    own, other = (float(m.coarse[1:].sum()) for m in (metrics, reference))
+    return 1.0 - own / other if other > 0 else 0.0

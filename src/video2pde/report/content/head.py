@@ -37,6 +37,9 @@ VERDICTS: dict[str, tuple[str, Level]] = {
     "ambiguous": ("More than one law fits this recording", "warning"),
     "no_law": ("No law was found in this recording", "warning"),
 }
+FAILED: tuple[str, Level] = ("A law was chosen, but it fails on the held-out frames", "error")
+UNTESTED: tuple[str, Level] = ("A law was fitted; the held-out frames hardly test it", "warning")
+"""Where a picture that stands still is as good pixel by pixel, but not in averages over blocks."""
 MOST_RIVALS = 2
 FILM_BYTES = 7_000_000
 """Of a page of 12 MB: pictures and charts of a paper-size run take about 4 MB."""
@@ -56,7 +59,7 @@ def compose_head(story: Story, player: bool = True) -> Head:
         return Head(f"{verdict}, so far", "info", summary, *_law(story), player=film, notes=_notes(story))
     score = run.test_score
     if run.selection.verdict == "law" and score is not None and not score.beats_persistence:
-        verdict, level = "A law was chosen, but it fails on the held-out frames", "error"
+        verdict, level = UNTESTED if score.coarse_skill > 0 else FAILED
     return Head(
         verdict,
         level,
@@ -106,7 +109,11 @@ def compare_held_out(score: Score, test: Validation, diffusion_alone: bool) -> s
         return (
             f"{text}, {other / error:.3g} times smaller than that of the best baseline ({best.name}, {percent(other)})."
         )
-    return f"{text}; the baseline “{best.name}” does better there with {percent(other)}, so do not rely on the law."
+    text = f"{text}; the baseline “{best.name}” does better there with {percent(other)}"
+    if score.coarse_skill > 0:
+        removed = f"removes {score.coarse_skill:.0%} of the squared error of a picture that stands still"
+        return f"{text}, which is noise and detail that stands still: in averages over blocks the law {removed}."
+    return f"{text}, so do not rely on the law."
 
 
 def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
