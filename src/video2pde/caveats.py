@@ -53,11 +53,9 @@ def bleaching_note(chosen: Calibration | None, recovery: Recovery | str | None, 
     rate = recovery.bleaching
     if not (rate.low > 0 and rate.value * duration > LEAST_BLEACHING):
         return ()
-    listed = ",".join((*chosen.estimates, "u"))
     return (
         f"the light bleaches {rate.value:.2g} /s of everything, {rate.value * duration:.1%} over the recording, which "
-        f"{chosen.library} leaves out: its forecasts stay too bright, and its coefficients carry some of it; "
-        f"--law {listed} has it in",
+        f"{chosen.library} leaves out: its forecasts stay too bright, and its coefficients carry some of it",
     )
 
 

@@ -167,3 +167,16 @@ def test_the_lipid_bilayer() -> None:
 def test_a_mobile_fraction_beyond_everything_keeps_its_uncertainty() -> None:
     assert at_most_one(Estimate(1.1, 1.05, 1.15)) == Estimate(1.0, pytest.approx(0.95), 1.0)
     assert at_most_one(Estimate(0.8, 0.7, 0.9)) == Estimate(0.8, pytest.approx(0.7), 0.9)
+
+
+def test_light_that_shines_for_each_picture_alone() -> None:
+    """A shutter: as much is bleached by every picture, however long the time between two of them."""
+    steady = recovering(UNEVEN, noise=0.001)
+    loss = 0.008
+    values = steady.values * np.exp(-loss * np.arange(len(UNEVEN)))[:, None, None]
+    found = analyse_recovery(Field(values, UNEVEN, GRID, provenance=steady.provenance))
+    assert found.diffusion.value == pytest.approx(DIFFUSION, rel=0.03)
+    assert found.bleaching.value == pytest.approx(loss * (len(UNEVEN) - 1) / np.ptp(UNEVEN), rel=0.03)
+    assert found.steadiness.steady
+    assert any("pictures taken" in note for note in found.notes)
+    assert not any("pictures taken" in note for note in analyse_recovery(recovering(UNEVEN, rate=0.001)).notes)

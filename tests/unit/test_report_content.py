@@ -236,7 +236,9 @@ def test_a_law_that_fails_on_the_test_frames_is_not_praised(law: Run) -> None:
     evaluation = law.test
     assert evaluation is not None
     rows = tuple(
-        replace(r, measured=replace(r.measured, skill=-0.5, full=replace(r.measured.full, rrmse=9.0)))
+        replace(
+            r, measured=replace(r.measured, skill=-0.5, coarse_skill=-0.4, full=replace(r.measured.full, rrmse=9.0))
+        )
         for r in evaluation.scores.rows
     )
     poor = replace(evaluation, scores=replace(evaluation.scores, rows=rows))

@@ -13,7 +13,7 @@ Errors are those of a jackknife over blocks of frames: what goes wrong in a fram
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -142,8 +142,8 @@ def _smallest(modes: Modes, name: str) -> float:
 
 
 def light(modes: Modes, values: Mapping[str, float]) -> Array:
-    """Return e^{−kt}, (t,)."""
-    return np.asarray(np.exp(-np.clip(values["k"] * (modes.times - modes.times[0]), -50, 50)))
+    """Return e^{−kt}, (t,), t being how long light has bleached."""
+    return np.asarray(np.exp(-np.clip(values["k"] * modes.lit, -50, 50)))
 
 
 def response(modes: Modes, values: Mapping[str, float]) -> Array:
@@ -206,7 +206,7 @@ def mobile_part(modes: Modes, whole: ModalFit) -> Modes:
     forcing = None
     if modes.forcing is not None:
         forcing = modes.forcing / dimming - (1 - whole.values["M"]) * modes.forcing[0]
-    return Modes(modes.times, modes.values / dimming - immobile, modes.rates, forcing, modes.means)
+    return replace(modes, values=modes.values / dimming - immobile, forcing=forcing)
 
 
 def fit_parts(modes: Modes, whole: ModalFit, pattern: float) -> Steadiness:

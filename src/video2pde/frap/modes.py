@@ -9,7 +9,7 @@ orthonormal over the cells, so that white noise stays white.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -33,7 +33,8 @@ class Modes:
     """A recording in eigenmodes.
 
     ``values`` (t, q): a_q. ``rates`` (q,): λ_q, per square of the grid's unit. ``forcing`` (t, q): f_q; None: no flux.
-    ``means`` (q,): mean of φ_q over the spot.
+    ``means`` (q,): mean of φ_q over the spot. ``exposure`` (t,): how long light had bleached by each frame, in s; None:
+    it shines all the time.
     """
 
     times: Array
@@ -41,11 +42,23 @@ class Modes:
     rates: Array
     forcing: Array | None
     means: Array
+    exposure: Array | None = None
+
+    @property
+    def lit(self) -> Array:
+        """How long light has bleached since the first frame, (t,)."""
+        clock = self.times if self.exposure is None else self.exposure
+        return np.asarray(clock - clock[0])
+
+    def by_picture(self) -> Modes:
+        """Let light shine while a picture is taken alone, as long for each; in all as long as the recording lasts."""
+        return replace(self, exposure=np.linspace(self.times[0], self.times[-1], len(self.times)))
 
     def window(self, part: slice) -> Modes:
         """Take a run of frames."""
         forcing = None if self.forcing is None else self.forcing[part]
-        return Modes(self.times[part], self.values[part], self.rates, forcing, self.means)
+        exposure = None if self.exposure is None else self.exposure[part]
+        return Modes(self.times[part], self.values[part], self.rates, forcing, self.means, exposure)
 
 
 def decompose(field: Field, spot: NDArray[np.bool_], edges: Edges) -> Modes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +29,8 @@ from video2pde.frap.modes import decompose, Edges, Modes
 
 Array = NDArray[np.float64]
 
+CLEARLY_BETTER = 0.95
+"""Share of what is left unexplained that light for each picture must come below to be taken for light all the time."""
 HALF = 0.5
 """Share of the spot's depth from which a cell belongs to the bleached region."""
 SYSTEMATIC = 0.01
@@ -107,7 +109,7 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
     spot, before, reference = find_spot(field)
     modes = decompose(field, spot, edges)
     pattern = standing_pattern(modes, reference_noise(field))
-    fit = fit_modes(modes, ("D", "k"), {"D": _guess(field, spot), "k": 0.0, "M": 1.0}, pattern)
+    modes, fit = _choose_light(modes, {"D": _guess(field, spot), "k": 0.0, "M": 1.0}, pattern, field.uniform)
     everything, mobile = fit.estimate("D"), UNKNOWN
     if len(field) >= FOR_MOBILE:
         whole = fit_modes(modes, ("D", "k", "M"), fit.values, pattern)
@@ -134,8 +136,22 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
         edges,
         field.grid.unit,
         fit.rms,
-        tuple(_remarks(field, mobile, steadiness, reference)),
+        (*_tell_light(modes, fit), *_remarks(field, mobile, steadiness, reference)),
     )
+
+
+def _choose_light(modes: Modes, start: Mapping[str, float], pattern: float, uniform: bool) -> tuple[Modes, ModalFit]:
+    """Fit D and k with light that shines all the time, and with light for each picture alone; take what fits better.
+
+    A shutter that opens for a picture bleaches as much for each, however long the time between them; where pictures are
+    evenly spaced the two are one and the same.
+    """
+    steady = fit_modes(modes, ("D", "k"), start, pattern)
+    if uniform:
+        return modes, steady
+    flashed = modes.by_picture()
+    each = fit_modes(flashed, ("D", "k"), start, pattern)
+    return (flashed, each) if each.rms < CLEARLY_BETTER * steady.rms else (modes, steady)
 
 
 def at_most_one(mobile: Estimate) -> Estimate:
@@ -213,6 +229,16 @@ def _crossing(times: Array, curve: Array, before: float) -> float:
     k = int(later[0])
     between = PchipInterpolator(times[: k + 1], share[: k + 1])
     return float(brentq(lambda time: float(between(time)) - HALF, times[k - 1], times[k]))
+
+
+def _tell_light(modes: Modes, fit: ModalFit) -> Sequence[str]:
+    if modes.exposure is None:
+        return ()
+    each = fit.values["k"] * float(np.ptp(modes.times)) / (len(modes.times) - 1)
+    return (
+        f"bleaching goes with the pictures taken ({each:.2%} for each), not with the time between them: the bleaching "
+        "rate is that over the whole recording",
+    )
 
 
 def _remarks(field: Field, mobile: Estimate, steadiness: Steadiness, reference: bool) -> Sequence[str]:
