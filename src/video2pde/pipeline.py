@@ -83,8 +83,7 @@ def run_pipeline(
     with RunFolder(out, events) as folder:
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings))
         folder.claim(_identify(Path(film)), overwrite)
-        folder.write_text("settings.toml", settings.to_toml())
-        folder.write_json(STANDING, {})
+        folder.begin(settings)
         try:
             _run_stages(work, Path(film))
         except _EndHere:

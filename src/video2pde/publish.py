@@ -16,11 +16,10 @@ from video2pde.report.content import compose_page, Story
 from video2pde.report.figures import write_figures
 from video2pde.report.page import write_page
 from video2pde.report.tables import collect_sheets, write_tables
+from video2pde.runs.folder import MODEL, PAGE, RESULT
 from video2pde.stages.validation import window_velocities
 from video2pde.using.analysis import analyse_model, Analysis
 from video2pde.using.modelfile import SavedModel
-
-RESULT, MODEL, PAGE = "result.json", "model.json", "report.html"
 
 
 def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True) -> Run:

@@ -19,6 +19,7 @@ from video2pde.recording import RecordingResult
 from video2pde.recording.synth import Camera, exact_field, find_preset, noisy, render_film
 from video2pde.runs.archive import load_artefact, read_meta, save_artefact
 from video2pde.runs.events import QuietEvents
+from video2pde.runs.listing import summarise_run, UNFINISHED
 from video2pde.settings import load_settings, Settings
 
 BEFORE_TEST = list(STAGES)[1 : list(STAGES).index("test")]
@@ -71,6 +72,19 @@ class Listener(QuietEvents):
     def done(self, name: str, seconds: float, cached: bool) -> None:
         (self.loaded if cached else self.computed).append(name)
         super().done(name, seconds, cached)
+
+
+class Interrupter(QuietEvents):
+    """Press Ctrl-C when a stage begins."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__()
+        self.at = at
+
+    def stage(self, name: str, title: str) -> None:
+        super().stage(name, title)
+        if name == self.at:
+            raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")
@@ -198,3 +212,55 @@ def test_a_second_film_does_not_mix_with_the_first(tmp_path: Path) -> None:
     found = run_pipeline(other, tmp_path / "run", quick(), until="recording", overwrite=True)
     assert found.field is not None
     assert np.array_equal(found.field.values, field.values[:, ::-1])
+
+
+SHOWN = ("result.json", "model.json", "report.html", "tables/selected_model.csv", "figures/old.png")
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> tuple[Path, Path]:
+    """A film, and the folder of a run that has come to its drift, with the files that show an older law."""
+    film, folder = small_field("C", 24, 40).save(tmp_path / "film.npz"), tmp_path / "run"
+    run_pipeline(film, folder, quick(), until="drift")
+    for name in (*SHOWN, "mine.txt", "tables/mine.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("an older law")
+    return film, folder
+
+
+@pytest.mark.parametrize(
+    ("overrides", "interrupted"),
+    [
+        ({"recording.crop": (0, 0, 20, 20)}, "recording"),
+        ({"recording.smooth": 1.0}, "drift"),
+        ({"calibration.replicates": 7}, "recording"),
+        ({"selection.tie": 0.06}, "discovery"),
+    ],
+)
+def test_an_older_law_never_stands_beside_other_settings(
+    shown: tuple[Path, Path], overrides: dict[str, Any], interrupted: str
+) -> None:
+    film, folder = shown
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(film, folder, quick(**overrides), Interrupter(interrupted))
+    assert not [name for name in SHOWN if (folder / name).exists()]
+    assert summarise_run(folder).verdict == UNFINISHED
+    assert list(load_run(folder).timings) == list(STAGES)[: list(STAGES).index(interrupted)]
+    assert (folder / "mine.txt").exists()
+    assert (folder / "tables" / "mine.txt").exists()
+
+
+def test_what_was_found_with_these_settings_stays(shown: tuple[Path, Path]) -> None:
+    film, folder = shown
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(film, folder, quick(**{"run.workers": 2}), Interrupter("discovery"))
+    assert all((folder / name).exists() for name in SHOWN)
+
+
+def test_a_law_of_a_stage_that_is_computed_anew_is_withdrawn(shown: tuple[Path, Path]) -> None:
+    """The settings are the same, and something else is not: the code, a stage's file, a file beside the film."""
+    film, folder = shown
+    (folder / "stages" / "02-drift.npz").write_bytes(b"damaged")
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(film, folder, quick(), Interrupter("discovery"))
+    assert summarise_run(folder).verdict == UNFINISHED

@@ -20,6 +20,7 @@ from test_cli_errors import one_line
 from video2pde import machine
 from video2pde.errors import InputError, printable, SettingsError
 from video2pde.field import Field, Grid, Provenance, Windows
+from video2pde.flow.given import read_velocity
 from video2pde.recording import read_field
 from video2pde.settings import load_settings
 from video2pde.terms import Term
@@ -143,6 +144,13 @@ def test_a_named_pipe_is_no_file(quick_cli: Command, tmp_path: Path) -> None:
     assert "pipe" in one_line(quick_cli("export", "model.json", "--to", "latex"))
     assert "pipe" in one_line(quick_cli("field", film, "--out", "out", "--settings", "settings.toml"))
     one_line(quick_cli("field", film, "--out", "out", "--mask", "mask.png", "--quiet"))
+    assert "pipe" in one_line(quick_cli("field", film, "--out", "out", "--times", "film.npy", "--quiet"))
+    (tmp_path / "run" / "stages").mkdir(parents=True)
+    os.mkfifo(tmp_path / "run" / "result.json")
+    assert "pipe" in one_line(quick_cli("runs", "run"))
+    (tmp_path / "run" / "settings.toml").touch()
+    os.mkfifo(tmp_path / "run" / "stages" / "01-recording.npz")
+    assert "pipe" in one_line(quick_cli("report", "run"))
     good = model_file(tmp_path / "good.json", provenance={"path": "film.mp4"})
     assert "pipe" in one_line(quick_cli("simulate", good, "--quiet"))
     assert "pipe" in one_line(quick_cli("simulate", good, "--from", "film.npy", "--quiet"))
@@ -245,6 +253,50 @@ def test_a_library_is_not_called_like_a_path(name: str) -> None:
 def test_numbers_beyond_sense_are_refused(quick_cli: Command, tmp_path: Path, given: str) -> None:
     film = write_film(tmp_path / "film.mp4", FRAMES)
     assert "cannot be" in one_line(quick_cli("field", film, "--out", "out", given))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--seed=-1",
+        "--camera-seed=-1",
+        "--fps=1e300",
+        "--fps=1e6",
+        "--fps=1e-9",
+        "--duration=inf",
+        "--duration=nan",
+        "--duration=1e-9",
+        "--frames=100000000000",
+        "--size=1000000x1000000",
+        "--drift=nan,0",
+        "--swing=inf",
+        "--peak=nan",
+        "--noise=nan",
+        "--laplacian=1e300",
+        "--laplacian=1e6",
+        "--deviation=rotation=nan",
+        "--deviation=rotation=1e300",
+    ],
+)
+def test_films_that_nobody_can_render_are_refused(quick_cli: Command, tmp_path: Path, given: str) -> None:
+    one_line(quick_cli("synth", "C", "--out", "out", "--quiet", given))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_laboratory_recording_has_a_seed_from_zero_on(quick_cli: Command, tmp_path: Path) -> None:
+    assert "seed = -1" in one_line(quick_cli("synth", "frap", "--out", "out", "--seed=-1"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_velocity_that_unpacks_to_more_than_there_is(tmp_path: Path) -> None:
+    path = tmp_path / "flow.npz"
+    np.savez_compressed(path, u=np.zeros((40, 600, 600)), v=np.zeros((40, 600, 600)))
+    with pytest.raises(InputError, match="unpacked would need"):
+        read_velocity(path, Grid(8, 8, 1.0, 1.0), (0.0, 1.0))
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(InputError, match="cannot be read as a velocity"):
+        read_velocity(path, Grid(8, 8, 1.0, 1.0), (0.0, 1.0))
 
 
 def test_values_beyond_single_precision_are_refused(tmp_path: Path) -> None:

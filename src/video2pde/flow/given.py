@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from scipy.interpolate import RegularGridInterpolator
 
 from video2pde.errors import InputError
 from video2pde.field import Grid
+from video2pde.files import require_unpacked
 from video2pde.flow.flow import Flow, FlowShape
 
 Array = NDArray[np.float64]
@@ -55,6 +58,7 @@ def _read(path: Path) -> dict[str, Array]:
         raise InputError(f"no such velocity file: {path}")
     try:
         if path.suffix.lower() == ".npz":
+            require_unpacked(path)
             with np.load(path, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
         if path.suffix.lower() in (".nc", ".nc4", ".h5"):
@@ -64,7 +68,7 @@ def _read(path: Path) -> dict[str, Array]:
                 return {str(name): np.asarray(variable.values) for name, variable in data.variables.items()}
     except ImportError:
         raise InputError(f"{path}: NetCDF needs pip install 'video2pde[netcdf]'") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path} cannot be read as a velocity: {error}") from None
     raise InputError(f"{path}: give a velocity as .npz or NetCDF (.nc)")
 

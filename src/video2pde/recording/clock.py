@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from video2pde.errors import InputError
+from video2pde.files import require_regular
 
 SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "d": 86400.0}
 _UNIT = "ms|min|sec|hr|s|m|h|d"
@@ -126,6 +127,7 @@ def schedule_by_table(files: Sequence[Path], table: Path) -> Schedule:
 def read_table(table: Path) -> list[tuple[str | None, float]]:
     """Read (file, time in s) from a table with a heading; file is None where there is no such column."""
     try:
+        require_regular(table)
         text = table.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the table of times {table}: {error}") from None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from video2pde.errors import InputError
-from video2pde.files import atomic_write
+from video2pde.files import atomic_write, require_regular
 from video2pde.runs.codec import AnyArray, ARRAY_KINDS, decode, encode
 
 FORMAT = 1
@@ -54,6 +54,7 @@ def read_meta(path: Path) -> dict[str, Any]:
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open an archive for reading; anything that is wrong with it ends as one line."""
     try:
+        require_regular(path)
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 if info.compress_type != zipfile.ZIP_STORED:

@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -23,11 +23,12 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from filelock import FileLock, Timeout
 
 from video2pde import __version__
-from video2pde.errors import InputError
+from video2pde.errors import InputError, Video2pdeError
 from video2pde.files import json_text, write_text
 from video2pde.runs.archive import load_artefact, read_meta, save_artefact
 from video2pde.runs.events import Events, QuietEvents
-from video2pde.runs.keys import stage_key
+from video2pde.runs.keys import plain, stage_key
+from video2pde.settings import load_settings, Settings
 
 __all__ = ["RunFolder", "Stage", "stage_key"]
 
@@ -41,8 +42,12 @@ STANDING = "stages/standing.json"
 
 FILM = "stages/film.json"
 """The film that the folder belongs to."""
-LEFT_BEHIND = {"stages": (".npz", ".json"), "figures": (".png", ".pdf"), "tables": (".csv", ".tex")}
-"""Folders of a run, and the files in them that are its own."""
+RESULT, MODEL, PAGE = "result.json", "model.json", "report.html"
+SETTINGS = "settings.toml"
+PUBLISHED = {"": (RESULT, MODEL, PAGE), "figures": ("*.png", "*.pdf"), "tables": ("*.csv", "*.tex")}
+"""What a run shows when it has ended: folders, and the files in them that are its own."""
+WORKED_ON = {"": (SETTINGS,), "stages": ("*.npz", "*.json")}
+"""What a run goes on from."""
 
 
 class Stage(NamedTuple, Generic[Artefact]):
@@ -112,14 +117,37 @@ class RunFolder:
             self._clear()
         self.write_json(FILM, dict(film))
 
+    def begin(self, settings: Settings) -> None:
+        """Enter the settings; what was found with others is withdrawn first, so that it never stands beside these."""
+        if not self._has(settings):
+            self._withdraw()
+        self.write_json(STANDING, {})
+        self.write_text(SETTINGS, settings.to_toml())
+
+    def _has(self, settings: Settings) -> bool:
+        """Tell whether these settings, but for the number of workers, are those of the folder."""
+        try:
+            return bool(plain(load_settings(file=self.path / SETTINGS)) == plain(settings))
+        except Video2pdeError:
+            return False  # a new folder, or settings of another version
+
+    def _withdraw(self) -> None:
+        """Remove the result, the law and all that shows them: the run is unfinished again."""
+        self._remove(PUBLISHED)
+
     def _clear(self) -> None:
         """Remove what a run leaves behind, and nothing else."""
-        for name in ("result.json", "model.json", "report.html", "settings.toml"):
-            (self.path / name).unlink(missing_ok=True)
-        for folder, suffixes in LEFT_BEHIND.items():
-            for file in (self.path / folder).glob("*"):
-                if file.suffix in suffixes and file.is_file():
-                    file.unlink()
+        self._remove(PUBLISHED)
+        self._remove(WORKED_ON)
+
+    def _remove(self, names: Mapping[str, Sequence[str]]) -> None:
+        for folder, patterns in names.items():
+            for pattern in patterns:
+                for file in (self.path / folder).glob(pattern):
+                    try:
+                        file.unlink()
+                    except OSError as error:
+                        raise _not_writable(file, error) from None
 
     def stage(
         self,
@@ -142,6 +170,7 @@ class RunFolder:
         self._names.append(name)
         found: Stage[Artefact] | None = self._load(path, name, key, accepts)
         if found is None:
+            self._withdraw()  # it came from an artefact that is replaced now
             seconds = self._compute(path, name, key, compute)
             return Stage(load_artefact(path), seconds, cached=False)
         return found

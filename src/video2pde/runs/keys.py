@@ -34,7 +34,7 @@ def stage_key(
     content = {
         "stage": name,
         "inputs": list(inputs),
-        "settings": _plain(settings),
+        "settings": plain(settings),
         "version": version,
         "code": code,
     }
@@ -42,7 +42,7 @@ def stage_key(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn settings into what JSON can hold; a section carries its name, so that two cannot be mistaken."""
     if isinstance(value, Section):
         left_out: Any = {"workers"} if isinstance(value, RunSettings) else {}
@@ -50,9 +50,9 @@ def _plain(value: Any) -> Any:
             left_out = {"run": {"workers"}}
         return [type(value).__name__, value.model_dump(mode="json", exclude=left_out)]
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Path):

@@ -10,6 +10,8 @@ from typing import Any
 
 from video2pde.errors import InputError
 from video2pde.estimate import Estimate
+from video2pde.files import require_regular
+from video2pde.runs.folder import RESULT
 
 UNFINISHED = "unfinished"
 SCHEMA = 2
@@ -36,8 +38,9 @@ class RunSummary:
 
 def summarise_run(folder: Path) -> RunSummary:
     """Read what a run found; a folder with stages and no result yet is called unfinished."""
-    path = folder / "result.json"
+    path = folder / RESULT
     try:
+        require_regular(path)
         result = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         if (folder / "stages").is_dir():

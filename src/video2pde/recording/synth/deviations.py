@@ -16,6 +16,7 @@ from video2pde.recording.synth.medium import Medium, Source
 from video2pde.recording.synth.render import Camera
 
 Change = Callable[[Case, Camera, float], tuple[Case, Camera]]
+STRONGEST = 1e6
 Kind = Literal["flow", "source", "coefficient", "law", "light", "camera", "object", "frames"]
 
 
@@ -66,9 +67,12 @@ def parse_deviations(text: str) -> list[tuple[str, float | None]]:
     for part in text.split(","):
         name, given, value = part.partition("=")
         try:
-            found.append((find_deviation(name).name, float(value) if given else None))
+            strength = float(value) if given else None
         except ValueError:
             raise InputError(f"the strength {value!r} of the deviation {name!r} is not a number") from None
+        if strength is not None and not abs(strength) <= STRONGEST:
+            raise InputError(f"the strength {value!r} of the deviation {name!r} is not between ±{STRONGEST:g}")
+        found.append((find_deviation(name).name, strength))
     return found
 
 

@@ -43,6 +43,8 @@ def write_laboratory(name: str, out_dir: str | Path, seed: int = 0) -> Path:
     """Write the laboratory recording called ``name`` with ``truth.json``; return the film, file or folder to read."""
     if name not in LABORATORY:
         raise InputError(f"no laboratory recording is called {name!r}; there are: {', '.join(LABORATORY)}")
+    if seed < 0:
+        raise InputError(f"seed = {seed}; give 0 or a positive number")
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     truth = {"case": name, "words": LABORATORY[name].words, **LABORATORY[name].write(folder, seed)}

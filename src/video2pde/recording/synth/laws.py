@@ -23,6 +23,8 @@ from video2pde.errors import InputError
 from video2pde.recording.synth.medium import Medium
 
 Array = NDArray[np.float64]
+SHORTEST, LONGEST = 1e-2, 1e9  # duration of a film, seconds
+LARGEST = 1e6  # coefficient, image units and seconds
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Law:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if not math.isfinite(value):
-                raise InputError(f"the coefficient of {name} is {value}; give a finite number")
+            if not abs(value) <= LARGEST:
+                raise InputError(f"the coefficient of {name} is {value}; give a finite number, ±{LARGEST:g} at most")
         if self.laplacian < 0:
             raise InputError(f"laplacian = {self.laplacian:g} is ill-posed; give a coefficient of 0 or more")
         if (self.grad_squared or self.u_grad_squared) and not self.laplacian:
@@ -79,6 +81,10 @@ class Drift:
     mean: tuple[float, float] = (0.0, 0.0)
     swing: float = 0.4
     period: float = 34.0
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (*self.mean, self.swing))):
+            raise InputError(f"drift {self.mean[0]:g}, {self.mean[1]:g} with swing {self.swing:g}; give finite numbers")
 
     def velocity(self, time: float | Array) -> tuple[Array, Array]:
         """Return (v_x, v_y) at ``time``."""
@@ -159,6 +165,10 @@ class Plume:
     size: float = 1.0
     shape: Literal["fingers", "hook", "spots"] = "fingers"
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"seed = {self.seed}; give 0 or a positive number")
+
     def blobs(self) -> Blobs:
         """Place the Gaussians."""
         return _place_blobs(self)
@@ -236,12 +246,12 @@ class Case:
     def __post_init__(self) -> None:
         if not 0 <= self.background < 1:
             raise InputError(f"background = {self.background:g}; give a value from 0 to below 1")
-        if self.plume.peak < 0 or (self.background + self.plume.peak > 1 and not self.dense):
+        if not self.plume.peak >= 0 or (self.background + self.plume.peak > 1 and not self.dense):
             raise InputError(
                 f"background {self.background:g} + peak {self.plume.peak:g} leave the range 0 to 1 of a picture"
             )
-        if not self.duration > 0:
-            raise InputError(f"duration = {self.duration:g} s; give a positive time")
+        if not SHORTEST <= self.duration <= LONGEST:
+            raise InputError(f"duration = {self.duration:g} s; give a positive time from {SHORTEST:g} to {LONGEST:g} s")
 
     def position(self, time: float | Array) -> tuple[Array, Array]:
         """Return the moving frame's origin (x, y) from the picture's centre, half the path to each side."""

@@ -35,6 +35,8 @@ CONTAINERS = ("mp4", "mkv", "mov")
 LUMA = (0.2126, 0.7152, 0.0722)  # weights of red, green and blue, BT.709
 CHROMA = 224.0  # levels of a colour difference from −½ to ½
 QSCALE, MPEG4_STEP = 2, 118  # the codec's flag for a fixed quantiser, and its unit
+LARGEST_SIDE = 16384  # pixels
+MOST_FRAMES, SLOWEST, FASTEST = 10_000_000, 1e-3, 1e6  # of a film: its length, its frames per second
 Planes = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]
 
 
@@ -102,15 +104,21 @@ class Camera:
 
     def __post_init__(self) -> None:
         height, width = self.size
-        if min(height, width) < 32 or height % 2 or width % 2:
-            raise InputError(f"picture size {height} × {width}: H.264 needs even numbers of at least 32 pixels")
+        if min(height, width) < 32 or max(height, width) > LARGEST_SIDE or height % 2 or width % 2:
+            raise InputError(
+                f"picture size {height} × {width}: H.264 needs even numbers from 32 to {LARGEST_SIDE} pixels"
+            )
         x0, y0, w, h = self.window
         if min(x0, y0) < 0 or x0 + w > width or y0 + h > height:
             raise InputError(f"crop {(x0, y0, w, h)} leaves the picture of {width} × {height} pixels")
         if self.margin < 0 or min(w, h) - 2 * self.margin < 16:
             raise InputError(f"border {self.margin} leaves less than 16 pixels of the {w} × {h} crop")
-        if self.frames < 2 or (self.fps is not None and self.fps <= 0):
-            raise InputError(f"{self.frames} frames, {self.fps} frames a second: a film needs two frames and time")
+        if not 2 <= self.frames <= MOST_FRAMES:
+            raise InputError(f"{self.frames} frames; a film has from 2 to {MOST_FRAMES} of them")
+        if self.fps is not None and not SLOWEST <= self.fps <= FASTEST:
+            raise InputError(f"{self.fps:g} frames a second; give a rate from {SLOWEST:g} to {FASTEST:g}")
+        if self.seed < 0:
+            raise InputError(f"seed = {self.seed}; give 0 or a positive number")
         for name, value, most in (
             ("noise", self.noise or 0.0, 1.0),
             ("flicker", self.flicker, 0.5),
@@ -158,7 +166,12 @@ class Camera:
         """Return the number of frames of a film of ``case``."""
         if self.fps is None:
             return self.frames
-        return max(2, int(case.duration * self.fps + 1e-9) + 1)
+        frames = max(2, int(case.duration * self.fps + 1e-9) + 1)
+        if frames > MOST_FRAMES:
+            raise InputError(
+                f"{case.duration:g} s at {self.fps:g} frames a second are {frames} frames; give {MOST_FRAMES} at most"
+            )
+        return frames
 
     def rate(self, case: Case) -> Fraction:
         """Return the frame rate, 1/s."""

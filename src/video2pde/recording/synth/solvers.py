@@ -22,6 +22,7 @@ from scipy import fft
 
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid, Provenance
+from video2pde.machine import require_memory
 from video2pde.recording.synth.etd import Etdrk4
 from video2pde.recording.synth.laws import Blobs, Case, Law
 from video2pde.recording.synth.media import integrate_medium, widen
@@ -36,6 +37,7 @@ LARGEST_STEP = 0.2  # seconds, of ETDRK4
 SMALLEST_DOMAIN = 256.0  # image units, wider than the picture
 SPACING = 0.8  # image units, for gains up to USUAL_GAIN
 USUAL_GAIN = 12.0  # aΔu/D; creases between fingers sharpen as it grows
+BYTES_PER_NODE = 64.0  # of the solver's grid: u, its transform and their products
 CARRIED = 2 / 3  # share of the wavenumbers that the pseudo-spectral solver keeps, against aliases
 
 
@@ -97,6 +99,11 @@ def solve(case: Case, times: Array, *, spacing: float | None = None, domain: flo
     held = find_domain(case, until) if plain else widen(case, find_domain(case, until, NEAR_TAIL), until)
     side = domain or max(held, SMALLEST_DOMAIN)
     step = spacing or SPACING / math.sqrt(max(1.0, _find_gain(case, 0.0) / USUAL_GAIN))
+    require_memory(
+        BYTES_PER_NODE * (side / step) ** 2,
+        f"to solve this law over {side:.3g} image units would",
+        "give a weaker law or a shorter --duration",
+    )
     if not plain:
         return integrate_medium(case, times, side, step, LARGEST_STEP)
     if case.law.is_linear:
