@@ -76,6 +76,16 @@ class RecordingSettings(Section):
         description="light that changes or is uneven, divided out as the background shows it: gain: over time; "
         "flat: over the picture; auto: what is needed and certain",
     )
+    response: Annotated[float, Field(ge=0.2, le=5)] | str = Field(
+        "auto",
+        description="how grey values follow light, undone before u is formed: linear; srgb, bt709, hlg or pq; a gamma; "
+        "a CSV file of pixel value and light; auto: what the file names, bt709 and srgb where it names a camera too",
+    )
+    channel: Count | Literal["auto", "luma", "r", "g", "b"] | tuple[float, ...] = Field(
+        "auto",
+        description="the colour that is read: luma, r, g, b, a channel's number (from 1), or weights of the channels; "
+        "auto: luma, or the channel with clearly more contrast to noise",
+    )
     extent: tuple[Positive, Positive] | None = Field(
         None, description="height, width of the field in image units; none: 200 on the longer side"
     )
@@ -393,7 +403,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "default": {},
     "paper": {
         "recording": {"smooth": 1.0, "pitch": "nodes", "border": 8, "grid": (200, 200), "extent": (200.0, 200.0),
-                      "unclip": False, "illumination": "none"},
+                      "unclip": False, "illumination": "none", "response": "linear", "channel": "luma"},
         "drift": {"background": "none", "law_correction": False},
         "weak": {"gradient_sigma": 0.0, "noise_correction": False, "shrink": False},
         "regression": {"threshold_on": "coefficient", "threshold": 1e-3},

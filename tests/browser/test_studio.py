@@ -301,6 +301,24 @@ def test_the_keyboard_moves_the_crop(browser: Browser, server: Client, session: 
         wait_until(lambda: field.input_value() == "11,20,30,20")
 
 
+def test_a_channel_is_chosen(browser: Browser, server: Client, session: dict[str, Any], folder: Path) -> None:
+    frames = np.full((12, 40, 50, 3), 220, np.uint8)
+    for k, frame in enumerate(frames):
+        frame[10:30, 10 : 20 + k, 2] = 60  # yellow
+    np.save(folder / "yellow.npy", frames)
+    with studio(browser, server, session, "?view=prepare&film=yellow.npy") as page:
+        page.wait_for_selector(".prepare[data-planned]")
+        page.get_by_label("after every change").uncheck()
+        told = page.locator(".u-box ~ p, p.fine").filter(has_text="u from").first
+        top = lambda: float(told.inner_text().split("to")[-1])  # noqa: E731
+        wait_until(lambda: top() > 0.7)  # automatic: blue, in which the ink is dark
+        page.get_by_label("Channel").select_option("luma")
+        wait_until(lambda: top() < 0.3)
+        assert "--set recording.channel=luma" in page.locator(".command").inner_text()
+        picture(page, "channel")
+        assert violations(page) == []
+
+
 def test_a_mask_is_drawn_and_kept(browser: Browser, server: Client, session: dict[str, Any], folder: Path) -> None:
     """A polygon and a stroke of the brush, less what is rubbed out, become a picture that the command names."""
     np.save(folder / "masked.npy", np.zeros((8, 50, 60), np.uint8))

@@ -218,8 +218,8 @@ def test_pictures_of_two_sizes(tmp_path: Path) -> None:
     assert "9×8" in error_line(tmp_path, fps=1)
 
 
-def test_tiff_with_channels(tmp_path: Path) -> None:
-    tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 2, 8, 8), np.uint16), imagej=True, metadata={"axes": "TCYX"})
+def test_tiff_with_planes_in_time(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 2, 8, 8), np.uint16), imagej=True, metadata={"axes": "TZYX"})
     assert "several axes" in error_line(tmp_path / "a.tif", fps=1)
 
 

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.files import require_unpacked
-from video2pde.recording.base import describe_depth, Frame, Header, require_finite, require_real, to_grey
+from video2pde.recording.base import (
+    describe_depth,
+    Frame,
+    Header,
+    LUMA_WEIGHTS,
+    Mix,
+    neighbours,
+    require_finite,
+    require_real,
+    to_grey,
+)
 
 FRAME_KEYS = ("frames", "values", "u", "data", "arr_0")
 TIME_KEYS = ("times", "time", "t")
@@ -22,8 +32,17 @@ TIME_KEYS = ("times", "time", "t")
 class ArrayFile:
     """Read frames from a three-dimensional array; .npy files are mapped, not loaded."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, mix: Mix | None = None) -> None:
+        self.path, self.mix = path, mix
+
+    def mixed(self, mix: Mix) -> ArrayFile:
+        return ArrayFile(self.path, mix)
+
+    def pairs(self, places: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        values, _ = self._content
+        for k in neighbours(len(values), places):
+            colours = np.moveaxis(np.asarray(values[k : k + 2, ..., :3]), -1, 1)
+            yield colours[0], colours[-1]
 
     @cached_property
     def _content(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
@@ -74,6 +93,8 @@ class ArrayFile:
             timed=times is not None,
             white=white,
             limit=limit,
+            channels=("r", "g", "b") if values.ndim == 4 else (),
+            luma=tuple(float(weight) for weight in LUMA_WEIGHTS) if values.ndim == 4 else None,
         )
 
     def frames(self) -> Iterator[Frame]:
@@ -82,7 +103,7 @@ class ArrayFile:
             picture = np.asarray(values[index])
             require_finite(self.path, index, picture)
             time = np.nan if times is None else float(times[index] - times[0])
-            yield Frame(time, to_grey(picture) if picture.ndim == 3 else picture)
+            yield Frame(time, to_grey(picture, self.mix) if picture.ndim == 3 else picture)
 
 
 def is_saved_field(path: Path) -> bool:

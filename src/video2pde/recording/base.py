@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 
+if TYPE_CHECKING:
+    from video2pde.recording.response import Response
+
+Mix = tuple[float, ...]
+"""Weights of a recording's channels that make its grey value; their sum is 1."""
 Picture = NDArray[Any]  # (y, x), any real number type
 LARGEST = 1e18
 
@@ -36,6 +41,11 @@ class Header:
     tick : resolution of the recorded times, s.
     pixel_aspect : width over height of a camera pixel.
     pixel : size of a camera pixel and its unit, where the file says so.
+    channels : names of the channels that may be chosen; empty: the recording is grey.
+    luma : their weights in the grey value; None: there is none, one of the channels has to be taken.
+    transfer : the response that the file names (see ``response``); None: it names none.
+    camera : the camera that wrote the file, where it says so.
+    mix : weights of the channels that the frames are read with; None: luma. response : what was undone; None: nothing.
     notes : what the reader did that the user should know.
     """
 
@@ -52,6 +62,12 @@ class Header:
     tick: float = 0.0
     pixel_aspect: float = 1.0
     pixel: tuple[float, str] | None = None
+    channels: tuple[str, ...] = ()
+    luma: Mix | None = None
+    transfer: str | None = None
+    camera: str = ""
+    mix: Mix | None = None
+    response: Response | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -77,6 +93,18 @@ class Recording(Protocol):
     def frames(self) -> Iterator[Frame]: ...
 
 
+class Colourful(Recording, Protocol):
+    """A recording that may have several channels."""
+
+    def mixed(self, mix: Mix) -> Self:
+        """Return the same recording, read with other weights of its channels."""
+        ...
+
+    def pairs(self, places: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Return two neighbouring frames, each (c, y, x), at several places of the recording."""
+        ...
+
+
 class DamagedError(InputError):
     """Report a recording that ends before its declared end, or breaks on the way."""
 
@@ -87,9 +115,14 @@ class DamagedError(InputError):
         self.readable = readable
 
 
-def to_grey(colours: NDArray[Any]) -> NDArray[np.float32]:
-    """Turn red, green, blue (and ignored alpha) in the last axis into luma Y = 0.299 R + 0.587 G + 0.114 B."""
-    return colours[..., :3].astype(np.float32) @ LUMA_WEIGHTS
+def to_grey(colours: NDArray[Any], mix: Mix | None = None) -> NDArray[np.float32]:
+    """Add red, green, blue (and ignored alpha) in the last axis; without weights, Y = 0.299 R + 0.587 G + 0.114 B."""
+    return colours[..., :3].astype(np.float32) @ (LUMA_WEIGHTS if mix is None else np.array(mix, dtype=np.float32))
+
+
+def neighbours(count: int, places: int) -> list[int]:
+    """Return the first frames of up to ``places`` pairs of neighbouring frames, spread over ``count`` frames."""
+    return [int(k) for k in np.unique(np.linspace(0, max(count - 2, 0), places).round().astype(int))]
 
 
 def describe_depth(kind: np.dtype[Any]) -> tuple[float | None, float | None]:

@@ -26,6 +26,7 @@ _COUNTED = re.compile(r"(?:^|[\s_\-.(])t[_\-]?(\d+)(?=$|[\s_\-.)])", re.IGNORECA
 MOSTLY = 0.5
 """Share of a folder's pictures whose names must be times for the folder to be one of times."""
 EXIF_IFD, ORIGINAL, SUBSECONDS, MODIFIED = 0x8769, 0x9003, 0x9291, 0x0132
+MAKE, MODEL = 0x010F, 0x0110
 EXIF_SUFFIXES = (".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".png")
 
 
@@ -194,3 +195,17 @@ def camera_time(file: Path) -> tuple[float, bool] | None:
         part = float(f"0.{fraction}") if fraction.isdigit() else 0.0
         return moment.timestamp() + part, bool(part) or fraction.isdigit() or "%f" in form
     return None
+
+
+def camera_name(file: Path) -> str:
+    """Return the camera that a picture names (EXIF); empty: none."""
+    from PIL import Image, UnidentifiedImageError
+
+    if file.suffix.lower() not in EXIF_SUFFIXES:
+        return ""
+    try:
+        with Image.open(file) as picture:
+            exif = picture.getexif()
+    except (OSError, ValueError, SyntaxError, UnidentifiedImageError):
+        return ""
+    return str(exif.get(MODEL) or exif.get(MAKE) or "").strip("\0 ")

@@ -18,9 +18,19 @@ from av.video.frame import PictureType, VideoFrame
 from av.video.stream import VideoStream
 
 from video2pde.errors import InputError
-from video2pde.recording.base import DamagedError, Frame, Header, Picture, to_grey
+from video2pde.recording.base import DamagedError, Frame, Header, Mix, neighbours, Picture, to_grey
 
 FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+RGB = ("r", "g", "b")
+# Weights of red and blue in the luma, by the container's number for the matrix; where it names none, by the height.
+LUMA_OF = {1: (0.2126, 0.0722), 5: (0.299, 0.114), 6: (0.299, 0.114), 7: (0.212, 0.087), 9: (0.2627, 0.0593)}
+HIGH_DEFINITION = 720  # rows from which a film without such a number has the weights of BT.709
+TRANSFERS = {
+    1: "bt709", 6: "bt709", 14: "bt709", 15: "bt709", 4: "gamma22", 5: "gamma28", 8: "linear", 13: "srgb", 16: "pq",
+    18: "hlg", 7: "smpte240m", 9: "log100", 10: "log316", 11: "iec61966-2-4", 12: "bt1361e", 17: "smpte428",
+}  # fmt: skip
+CAMERA_KEYS = ("com.apple.quicktime.model", "com.android.model", "model", "com.apple.quicktime.make",
+               "com.android.manufacturer", "make", "com.android.version")  # fmt: skip
 # Only containers of moving pictures, only local files: a text file must not make the decoder open others.
 OPEN_OPTIONS = {
     "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi",
@@ -42,6 +52,7 @@ class PixelFormat:
     bits: int
     limited: bool
     grey: bool
+    luma: Mix = (0.2126, 0.7152, 0.0722)
 
     @classmethod
     def of(cls, frame: VideoFrame) -> PixelFormat:
@@ -49,14 +60,18 @@ class PixelFormat:
         bits = frame.format.components[0].bits
         grey = name.startswith("gray")
         if frame.format.is_rgb or frame.format.has_palette or name.startswith("mono"):
-            return cls("rgb24" if bits <= 8 else "rgb48le", True, 8 if bits <= 8 else 16, False, False)
+            rgb = "rgb24" if bits <= 8 else "rgb48le"
+            return cls(rgb, True, 8 if bits <= 8 else 16, False, name.startswith("mono"), (0.299, 0.587, 0.114))
+        unnamed = 1 if frame.height >= HIGH_DEFINITION else 6
+        red, blue = LUMA_OF.get(int(frame.colorspace), LUMA_OF[unnamed])
+        luma = (red, 1 - red - blue, blue)
         limited = not grey and not name.startswith("yuvj") and int(frame.color_range) != FULL_RANGE
         if LUMA_PLANE.match(name):
-            return cls(None, False, bits, limited, grey)
+            return cls(None, False, bits, limited, grey, luma)
         if grey:
             return cls("gray16le" if bits > 8 else "gray", False, 16 if bits > 8 else 8, False, True)
         # Packed or big-endian: unpack into planes, which leaves the luma values as they are.
-        return cls("yuv444p" if bits <= 8 else f"yuv444p{bits}le", False, bits, limited, False)
+        return cls(_planes(bits), False, bits, limited, False, luma)
 
     @property
     def black(self) -> float:
@@ -71,16 +86,34 @@ class PixelFormat:
     def limit(self) -> float:
         return float(2**self.bits - 1)
 
-    def grey_values(self, frame: VideoFrame) -> Picture:
-        """Return the frame's grey values, without a copy where the format allows."""
+    def grey_values(self, frame: VideoFrame, mix: Mix | None = None) -> Picture:
+        """Return the frame's grey values, without a copy where the format allows; ``mix``: weights instead of luma."""
+        if self.colour:
+            return to_grey(frame.reformat(format=self.convert).to_ndarray(), mix)
+        if mix is not None and not self.grey:
+            return self._mix(frame, mix)
         if self.convert is not None:
             frame = frame.reformat(format=self.convert)
-        if self.colour:
-            return to_grey(frame.to_ndarray())
+        return self._plane(frame, 0)
+
+    def _plane(self, frame: VideoFrame, number: int) -> Picture:
         kind = np.dtype(np.uint8 if self.bits <= 8 else "<u2")
-        plane = frame.planes[0]
+        plane = frame.planes[number]
         rows: Picture = np.frombuffer(memoryview(plane), dtype=kind).reshape(-1, plane.line_size // kind.itemsize)
-        return rows[: frame.height, : frame.width]
+        return rows[: plane.height, : plane.width]
+
+    def _mix(self, frame: VideoFrame, mix: Mix) -> Picture:
+        """Add weighted colours, on the scale of the luma Y: R = Y + 2(1 − k_r) C_r, B = Y + 2(1 − k_b) C_b."""
+        frame = frame.reformat(format=_planes(self.bits))
+        k_r, k_g, k_b = self.luma
+        # green is what is left of the luma: G = (Y − k_r R − k_b B)/k_g
+        red, blue = mix[0] - mix[1] * k_r / k_g, mix[2] - mix[1] * k_b / k_g
+        middle, scale = np.float32(2.0 ** (self.bits - 1)), 219 / 224 if self.limited else 1.0
+        picture = self._plane(frame, 0).astype(np.float32)
+        for number, weight in ((1, 2 * (1 - k_b) * blue), (2, 2 * (1 - k_r) * red)):
+            if weight:
+                picture += np.float32(scale * weight) * (self._plane(frame, number) - middle)
+        return picture
 
 
 class Orientation(NamedTuple):
@@ -97,8 +130,11 @@ class Orientation(NamedTuple):
 class Film:
     """Read a film with its presentation times, its rotation and its luma range."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, mix: Mix | None = None) -> None:
+        self.path, self.mix = path, mix
+
+    def mixed(self, mix: Mix) -> Film:
+        return Film(self.path, mix)
 
     @cached_property
     def header(self) -> Header:
@@ -129,6 +165,10 @@ class Film:
                 limit=pixels.limit,
                 tick=float(stream.time_base or 0),
                 pixel_aspect=1 / aspect if turned else aspect,
+                channels=() if pixels.grey else RGB,
+                luma=None if pixels.grey else pixels.luma,
+                transfer=TRANSFERS.get(int(first.color_trc)),
+                camera=next((container.metadata[key] for key in CAMERA_KEYS if container.metadata.get(key)), ""),
                 notes=tuple(notes),
             )
 
@@ -148,7 +188,7 @@ class Film:
                     pixels = pixels or PixelFormat.of(frame)
                     if first_pts is None:
                         first_pts = frame.pts
-                    picture = _turn(pixels.grey_values(frame), _orientation(frame))
+                    picture = _turn(pixels.grey_values(frame, self.mix), _orientation(frame))
                     if picture.shape != (header.height, header.width):
                         raise InputError(
                             f"{self.path}: frame {count} has {picture.shape[1]}×{picture.shape[0]} pixels, "
@@ -161,6 +201,36 @@ class Film:
             except FFmpegError as error:
                 raise DamagedError(self.path, count, header.frames, _reason(error)) from None
             self._require_whole(stream, count, last, shown)
+
+    def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
+        """Return two neighbouring frames at several places, as red, green and blue (c, y, x).
+
+        Key frames are jumped to where there are enough of them; otherwise the film is decoded once.
+        """
+        with self._open() as container:
+            stream = self._video_stream(container)
+            stream.thread_type = "AUTO"
+            try:
+                packets = [(p.pts, p.is_keyframe) for p in container.demux(stream) if p.pts is not None]
+                keys = sorted(pts for pts, key in packets if key)
+                if len(keys) >= places:
+                    for key in (keys[k] for k in neighbours(len(keys), places)):
+                        container.seek(key, stream=stream, backward=True)
+                        frames = container.decode(stream)
+                        yield self._colours(next(frames)), self._colours(next(frames))
+                    return
+                container.seek(keys[0] if keys else 0, stream=stream, backward=True)
+                wanted, before = set(neighbours(len(packets), places)), None
+                for index, frame in enumerate(container.decode(stream)):
+                    if index - 1 in wanted and before is not None:
+                        yield self._colours(before), self._colours(frame)
+                    before = frame if index in wanted else None
+            except (FFmpegError, StopIteration):
+                return  # what is damaged is told when the frames are read
+
+    def _colours(self, frame: VideoFrame) -> Picture:
+        pixels = PixelFormat.of(frame)
+        return np.stack([pixels.grey_values(frame, mix) for mix in ((1, 0, 0), (0, 1, 0), (0, 0, 1))])
 
     def _require_whole(self, stream: VideoStream, count: int, last: float, shown: float) -> None:
         """Compare what was decoded with what the container declares, in frames and in time.
@@ -208,6 +278,11 @@ class Film:
             ) from None
         declared = f" of {stream.frames} declared" if stream.frames else ""
         raise InputError(f"{self.path} holds no frames: 0{declared} are readable")
+
+
+def _planes(bits: int) -> str:
+    """Name the format with whole planes for luma and both colour differences."""
+    return "yuv444p" if bits <= 8 else f"yuv444p{bits}le"
 
 
 def _reason(error: FFmpegError) -> str:

@@ -18,6 +18,7 @@ from video2pde.errors import InputError
 from video2pde.recording.base import Header, Picture
 from video2pde.recording.layout import Layout
 from video2pde.recording.pictures import read_picture
+from video2pde.recording.seen import like_frames
 from video2pde.recording.source import find_picture
 from video2pde.settings import RecordingSettings
 
@@ -33,7 +34,7 @@ LEAST_LIGHT = 0.05
 def read_light_picture(path: Path, name: str, layout: Layout, header: Header) -> Picture:
     """Read a picture of the same camera, by file or by name in the recording's folder; whole, or cropped alike."""
     file = find_picture(path, name)
-    picture = read_picture(file)
+    picture = like_frames(read_picture(file, header.mix), header)
     _, _, width, height = layout.inner
     if picture.shape == (header.height, header.width):
         return layout.cut(picture)

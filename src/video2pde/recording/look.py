@@ -15,6 +15,7 @@ from video2pde.progress import Progress
 from video2pde.recording.base import DamagedError, Header, Picture, Recording
 from video2pde.recording.layout import plan_layout
 from video2pde.recording.resize import AreaResizer
+from video2pde.recording.seen import Seen
 from video2pde.recording.source import open_recording
 from video2pde.settings import RecordingSettings, Settings
 
@@ -74,7 +75,7 @@ def preview(
     60
     """
     chosen = settings.recording if isinstance(settings, Settings) else settings or RecordingSettings()
-    recording = open_recording(Path(path), chosen)
+    recording = Seen(open_recording(Path(path), chosen), chosen)
     header = recording.header
     layout = plan_layout(header, chosen)  # refuses a crop outside the frame before anything is read
     look = _Look(recording, chosen)

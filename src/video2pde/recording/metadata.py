@@ -46,6 +46,17 @@ def pixel_size(tiff: Any) -> tuple[float, str] | None:
     return None
 
 
+def channel_names(tiff: Any, count: int) -> tuple[str, ...]:
+    """Name the channels of a stack: as OME's metadata do, otherwise by their numbers; one channel needs no name."""
+    if count == 1:
+        return ()
+    pixels = _ome_pixels(tiff)
+    named = [] if pixels is None else [part.get("Name", "") for part in pixels if part.tag.endswith("}Channel")]
+    if len(named) == count and all(named) and len(set(named)) == count:
+        return tuple(named)
+    return tuple(f"channel {k + 1}" for k in range(count))
+
+
 def _usable(size: float, unit: str) -> tuple[float, str] | None:
     plain = PLAIN_UNITS.get(unit, unit)
     known = re.fullmatch(r"[^\d\s.]\S{0,11}", plain) is not None

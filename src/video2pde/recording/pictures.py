@@ -17,14 +17,24 @@ from video2pde.recording.base import (
     describe_depth,
     Frame,
     Header,
+    LUMA_WEIGHTS,
+    Mix,
+    neighbours,
     Picture,
     require_finite,
     require_real,
     to_grey,
 )
-from video2pde.recording.clock import Schedule, schedule_by_camera, schedule_by_names, schedule_by_table
+from video2pde.recording.clock import (
+    camera_name,
+    Schedule,
+    schedule_by_camera,
+    schedule_by_names,
+    schedule_by_table,
+)
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm", ".webp")
+RGB, LUMA = ("r", "g", "b"), tuple(float(weight) for weight in LUMA_WEIGHTS)
 GIF_TRAILER = b"\x3b"
 GIF_DEFAULT_DELAY = 0.1  # s, what browsers show where a frame has no delay
 DECODE_ERRORS = (OSError, EOFError, ValueError, SyntaxError, IndexError, RuntimeError, Image.DecompressionBombError)
@@ -33,8 +43,24 @@ DECODE_ERRORS = (OSError, EOFError, ValueError, SyntaxError, IndexError, Runtime
 class Gif:
     """Read a GIF with the delays of its frames."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, mix: Mix | None = None) -> None:
+        self.path, self.mix = path, mix
+
+    def mixed(self, mix: Mix) -> Gif:
+        return Gif(self.path, mix)
+
+    def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
+        wanted, before = set(neighbours(self.header.frames or 2, places)), None
+        with self._open() as picture:
+            for index in range(self.header.frames or 0):
+                try:
+                    picture.seek(index)
+                    colours = np.moveaxis(np.asarray(picture.convert("RGB")), -1, 0)
+                except DECODE_ERRORS:
+                    return  # what is damaged is told when the frames are read
+                if before is not None and index - 1 in wanted:
+                    yield before, colours
+                before = colours
 
     @cached_property
     def header(self) -> Header:
@@ -50,6 +76,8 @@ class Gif:
                 white=255.0,
                 limit=255.0,
                 tick=0.01,
+                channels=RGB,
+                luma=LUMA,
                 notes=note,
             )
 
@@ -60,7 +88,11 @@ class Gif:
             while True:
                 try:
                     picture.seek(index)
-                    values = np.asarray(picture.convert("L"))
+                    values = (
+                        np.asarray(picture.convert("L"))
+                        if self.mix is None
+                        else to_grey(np.asarray(picture.convert("RGB")), self.mix)
+                    )
                 except EOFError:
                     break
                 except DECODE_ERRORS as error:
@@ -97,8 +129,22 @@ class PictureFolder:
     ``table``: a CSV file with the times. ``apart``: pictures that are no frames (a reference, a dark picture).
     """
 
-    def __init__(self, path: Path, table: Path | None = None, apart: Sequence[Path] = ()) -> None:
-        self.path, self.table, self.apart = path, table, tuple(apart)
+    def __init__(
+        self, path: Path, table: Path | None = None, apart: Sequence[Path] = (), mix: Mix | None = None
+    ) -> None:
+        self.path, self.table, self.apart, self.mix = path, table, tuple(apart), mix
+
+    def mixed(self, mix: Mix) -> PictureFolder:
+        return PictureFolder(self.path, self.table, self.apart, mix)
+
+    def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
+        for k in neighbours(len(self.files), places):
+            try:
+                two = [np.moveaxis(read_colours(file)[..., :3], -1, 0) for file in self.files[k : k + 2]]
+            except InputError:
+                continue  # what is damaged is told when the frames are read
+            if two[0].ndim == 3 and two[0].shape == two[-1].shape:
+                yield two[0], two[-1]
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -118,7 +164,10 @@ class PictureFolder:
 
     @cached_property
     def header(self) -> Header:
-        first = read_picture(self.files[0])
+        first = read_picture(self.files[0], self.mix)
+        coloured = read_colours(self.files[0]).ndim == 3
+        tiff = self.files[0].suffix.lower() in (".tif", ".tiff")
+        camera = "" if tiff else camera_name(self.files[0])  # TIFFs are made from light by microscopes
         white, limit = describe_depth(first.dtype)
         if first.dtype == np.float32 and self.files[0].suffix.lower() not in (".tif", ".tiff"):
             white = limit = 255.0  # colour pictures become fractions of 8-bit levels
@@ -132,6 +181,10 @@ class PictureFolder:
             white=white,
             limit=limit,
             tick=self.schedule.tick,
+            channels=RGB if coloured else (),
+            luma=LUMA if coloured else None,
+            transfer="srgb" if camera else None,
+            camera=camera,
             notes=tuple(self._describe_order()),
         )
 
@@ -155,7 +208,7 @@ class PictureFolder:
         times = self.schedule.times or (np.nan,) * len(self.files)
         for index, (file, time) in enumerate(zip(self.files, times, strict=True)):
             try:
-                picture = read_picture(file)
+                picture = read_picture(file, self.mix)
             except InputError as error:
                 raise DamagedError(self.path, index, len(self.files), str(error)) from None
             kind = kind or picture.dtype
@@ -184,8 +237,8 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), part) if part.isdigit() else (1, 0, part) for part in parts if part)
 
 
-def read_picture(file: Path) -> Picture:
-    """Read one picture file as grey values, deeper than 8 bits where it is."""
+def read_colours(file: Path) -> Picture:
+    """Read one picture file as it is: (y, x), or (y, x, c) in colour."""
     try:
         if file.suffix.lower() in (".tif", ".tiff"):
             values: Picture = tifffile.imread(file, key=0)
@@ -199,9 +252,15 @@ def read_picture(file: Path) -> Picture:
     except (UnidentifiedImageError, tifffile.TiffFileError, *DECODE_ERRORS) as error:
         raise InputError(f"{file} cannot be read as a picture ({str(error).splitlines()[0]})") from None
     require_real(file, values.dtype)
+    return values
+
+
+def read_picture(file: Path, mix: Mix | None = None) -> Picture:
+    """Read one picture file as grey values, deeper than 8 bits where it is; ``mix``: weights of its colours."""
+    values = read_colours(file)
     if values.ndim == 3 and values.shape[-1] in (3, 4):
         flat = (values[..., 0] == values[..., 1]).all() and (values[..., 0] == values[..., 2]).all()
-        values = to_grey(values) if not flat else values[..., 0].astype(np.float32)
+        values = to_grey(values, mix) if not flat else values[..., 0].astype(np.float32)
     if values.dtype.kind == "i":  # Pillow holds 16-bit pictures in 32 bits
         deep = values.min() >= 0 and values.max() <= np.iinfo(np.uint16).max
         values = values.astype(np.uint16 if deep else np.float64)

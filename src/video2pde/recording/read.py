@@ -13,7 +13,8 @@ from video2pde.errors import InputError
 from video2pde.field import Field, Provenance
 from video2pde.progress import Progress
 from video2pde.recording.arrays import is_saved_field
-from video2pde.recording.base import DamagedError, Header, Picture, Recording
+from video2pde.recording.base import DamagedError, Header, Picture
+from video2pde.recording.channel import Channel
 from video2pde.recording.checks import (
     camera_stages,
     Checks,
@@ -46,6 +47,7 @@ from video2pde.recording.observable import (
 )
 from video2pde.recording.resize import AreaResizer, native
 from video2pde.recording.sampling import Sample, Sampler, StreamedFrame
+from video2pde.recording.seen import Seen
 from video2pde.recording.source import (
     BEFORE,
     hash_recording,
@@ -77,6 +79,7 @@ class RecordingResult:
     layout: Layout | None = None
     header: Header | None = None
     illumination: Illumination | None = None
+    channel: Channel | None = None
 
 
 def read_field(
@@ -137,7 +140,7 @@ def read_recording(
     require_readable(source)
     if source.is_file() and is_saved_field(source):
         return _load_saved(source, chosen)
-    recording = open_recording(source, chosen)
+    recording = Seen(open_recording(source, chosen), chosen)
     header = recording.header
     layout = plan_layout(header, chosen)
     if chosen.fps is None and not header.timed:
@@ -157,7 +160,7 @@ def frame_time(header: Header, settings: RecordingSettings, index: int, recorded
 class _Reading:
     """Stream the frames once and keep, of each, the grid's cell means; of some, a sample."""
 
-    def __init__(self, recording: Recording, settings: RecordingSettings, layout: Layout) -> None:
+    def __init__(self, recording: Seen, settings: RecordingSettings, layout: Layout) -> None:
         self.recording, self.settings, self.layout = recording, settings, layout
         self.header = recording.header
         _, _, width, height = layout.inner
@@ -364,7 +367,7 @@ def _build(reading: _Reading) -> RecordingResult:
         reading.notes.append("measured edges: the picture's rim follows the recording, the law holds inside it")
     provenance = Provenance(
         str(reading.recording.path),
-        hash_recording(reading.recording, settings),
+        hash_recording(open_recording(reading.recording.path, settings), settings),
         settings.model_dump(mode="json"),
         tuple(note for note in reading.notes if note),
         None if reading.header.limit is None else int(reading.header.limit).bit_length(),
@@ -386,7 +389,8 @@ def _build(reading: _Reading) -> RecordingResult:
         contact=measure_contact(values, plan.times),
     )
     warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None))
-    return RecordingResult(field, warnings, checks, tuple(samples), layout, header, illumination)
+    channel = reading.recording.channel
+    return RecordingResult(field, warnings, checks, tuple(samples), layout, header, illumination, channel)
 
 
 def _level(line: Normalisation, limit: float) -> float:

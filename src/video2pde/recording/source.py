@@ -11,7 +11,7 @@ from pathlib import Path
 from video2pde.errors import InputError
 from video2pde.files import require_regular
 from video2pde.recording.arrays import ArrayFile
-from video2pde.recording.base import Frame, Header, Recording
+from video2pde.recording.base import Colourful, Frame, Header, Mix, Picture, Recording
 from video2pde.recording.clock import read_table
 from video2pde.recording.film import Film
 from video2pde.recording.pictures import Gif, PictureFolder
@@ -26,7 +26,7 @@ OUTSIDE, BEFORE = "outside", "before"
 """Words instead of a picture: the dark surroundings of what is seen; the frames before the bleach."""
 
 
-def open_recording(path: Path, settings: RecordingSettings | None = None) -> Recording:
+def open_recording(path: Path, settings: RecordingSettings | None = None) -> Colourful:
     """Choose the reader for a file or folder; its frames are read only when asked for.
 
     ``settings``: a table of times, and which pictures of a folder are no frames.
@@ -63,9 +63,15 @@ def find_picture(path: Path, name: str) -> Path:
 class Retimed:
     """A recording whose frames have the times of a table, one line for each frame."""
 
-    def __init__(self, recording: Recording, table: Path) -> None:
+    def __init__(self, recording: Colourful, table: Path) -> None:
         self._recording, self._table = recording, table
         self.path = recording.path
+
+    def mixed(self, mix: Mix) -> Retimed:
+        return Retimed(self._recording.mixed(mix), self._table)
+
+    def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
+        return self._recording.pairs(places)
 
     @cached_property
     def _times(self) -> list[float]:
@@ -86,7 +92,7 @@ class Retimed:
             yield frame._replace(time=self._times[index])
 
 
-def _open_file(path: Path) -> Recording:
+def _open_file(path: Path) -> Colourful:
     suffix = path.suffix.lower()
     if suffix in FILM_SUFFIXES:
         return Film(path)

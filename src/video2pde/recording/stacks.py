@@ -8,6 +8,7 @@ import struct
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,15 @@ from video2pde.recording.base import (
     describe_depth,
     Frame,
     Header,
+    LUMA_WEIGHTS,
+    Mix,
+    neighbours,
     Picture,
     require_finite,
     require_real,
     to_grey,
 )
-from video2pde.recording.metadata import pixel_size, plane_times, SECONDS
+from video2pde.recording.metadata import channel_names, pixel_size, plane_times, SECONDS
 
 WHITE_IS_ZERO = 0
 OME_SHARE = 64
@@ -35,11 +39,49 @@ OME_SHARE = 64
 READ_ERRORS = (tifffile.TiffFileError, ValueError, TypeError, KeyError, IndexError, OSError, struct.error, RuntimeError)
 
 
-class Stack:
-    """Read the pages of a TIFF file as frames."""
+@dataclass(frozen=True)
+class Planes:
+    """Where the channels of a frame lie among the pages: page = frame · by_frame + channel · by_channel."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    channels: int = 1
+    by_frame: int = 1
+    by_channel: int = 1
+
+    def pages(self, frame: int) -> range:
+        return range(frame * self.by_frame, frame * self.by_frame + self.channels * self.by_channel, self.by_channel)
+
+
+class Stack:
+    """Read the pages of a TIFF file as frames; several pages make one where there are channels."""
+
+    def __init__(self, path: Path, mix: Mix | None = None) -> None:
+        self.path, self.mix = path, mix
+
+    def mixed(self, mix: Mix) -> Stack:
+        return Stack(self.path, mix)
+
+    def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
+        header = self.header
+        with self._open() as tiff:
+            planes = self._planes
+            for k in neighbours(header.frames or 2, places):
+                try:
+                    yield self._channels(tiff, planes.pages(k)), self._channels(tiff, planes.pages(k + 1))
+                except READ_ERRORS:
+                    continue  # what is damaged is told when the frames are read
+
+    def _channels(self, tiff: Any, pages: range) -> Picture:
+        """Read the channels of one frame, (c, y, x)."""
+        if len(pages) > 1:
+            return np.stack([self._plane(tiff, page) for page in pages])
+        page = tiff.pages[pages[0]]
+        values = page.asarray()
+        return values if _planar_colour(page) else np.moveaxis(values[..., :3], -1, 0)
+
+    @cached_property
+    def _planes(self) -> Planes:
+        with self._open() as tiff:  # apart: tifffile reads less of each page once it has looked for series
+            return _planes(tiff)
 
     @cached_property
     def header(self) -> Header:
@@ -56,7 +98,7 @@ class Stack:
 
     def _describe(self, tiff: Any) -> Header:
         page = tiff.pages[0]
-        colour = self._require_pictures(tiff)
+        colour, planes = self._require_pictures(tiff), _planes(tiff)
         require_real(self.path, page.dtype)
         white, limit = describe_depth(page.dtype)
         if colour and limit is not None:
@@ -70,11 +112,13 @@ class Stack:
             kind=f"TIFF stack ({page.dtype})",
             height=int(page.imagelength),
             width=int(page.imagewidth),
-            frames=_declared_frames(tiff, self.path.stat().st_size),
+            frames=_declared_frames(tiff, self.path.stat().st_size) // planes.channels,
             timed=interval is not None or times is not None,
             white=white,
             limit=limit,
             pixel=pixel_size(tiff),
+            channels=("r", "g", "b") if colour else channel_names(tiff, planes.channels),
+            luma=tuple(float(weight) for weight in LUMA_WEIGHTS) if colour else None,
             notes=notes,
         )
 
@@ -85,12 +129,12 @@ class Stack:
             interval = _frame_interval(tiff)
             step = np.nan if interval is None else interval
             times = plane_times(tiff)
+            planes = self._planes
             pages = len(tiff.pages)
-            contiguous = _imagej_contiguous(tiff, header)
-            count = pages if contiguous is None else contiguous
-            for index in range(count):
+            contiguous = _imagej_contiguous(tiff)
+            for index in range((pages if contiguous is None else contiguous) // planes.channels):
                 try:
-                    picture = self._page(tiff, index) if contiguous is None else self._slice(tiff, index, header, size)
+                    picture = self._frame(tiff, planes.pages(index))
                 except READ_ERRORS as error:
                     raise DamagedError(self.path, index, header.frames, _one_line(error)) from None
                 if picture.shape != (header.height, header.width):
@@ -100,29 +144,45 @@ class Stack:
                     )
                 require_finite(self.path, index, picture)
                 yield Frame(index * step if times is None or index >= len(times) else times[index], picture)
-            if contiguous is None and (_chain_broken(tiff, size) or (header.frames or 0) > pages):
-                raise DamagedError(self.path, pages, header.frames, "the file ends before its last page")
+            if contiguous is None and (_chain_broken(tiff, size) or (header.frames or 0) * planes.channels > pages):
+                raise DamagedError(
+                    self.path, pages // planes.channels, header.frames, "the file ends before its last page"
+                )
+
+    def _frame(self, tiff: Any, pages: range) -> Picture:
+        if len(pages) == 1:
+            return self._plane(tiff, pages[0])
+        weights = self.mix or (1.0,)  # a recording of several channels is read with weights; the header needs none
+        used = [(page, weight) for page, weight in zip(pages, weights, strict=False) if weight]
+        if len(used) == 1:
+            return self._plane(tiff, used[0][0])
+        return np.asarray(sum(weight * self._plane(tiff, page) for page, weight in used))
+
+    def _plane(self, tiff: Any, index: int) -> Picture:
+        return self._page(tiff, index) if _imagej_contiguous(tiff) is None else self._slice(tiff, index)
 
     def _page(self, tiff: Any, index: int) -> Picture:
         page = tiff.pages[index]
         _require_data(page, self.path.stat().st_size)
         values: NDArray[Any] = page.asarray()
-        values = to_grey(np.moveaxis(values, 0, -1) if _planar_colour(page) else values) if _colour(page) else values
+        if _colour(page):
+            values = to_grey(np.moveaxis(values, 0, -1) if _planar_colour(page) else values, self.mix)
         if int(page.photometric) == WHITE_IS_ZERO and values.dtype.kind == "u":
             values = np.iinfo(values.dtype).max - values
         return values
 
-    def _slice(self, tiff: Any, index: int, header: Header, size: int) -> Picture:
-        """Read frame ``index`` of an ImageJ stack whose pages beyond the first have no directory."""
+    def _slice(self, tiff: Any, index: int) -> Picture:
+        """Read plane ``index`` of an ImageJ stack whose pages beyond the first have no directory."""
         page = tiff.pages[0]
         kind = page.dtype.newbyteorder(tiff.byteorder)
-        length = header.height * header.width * kind.itemsize
+        rows, columns = int(page.imagelength), int(page.imagewidth)
+        length = rows * columns * kind.itemsize
         offset = page.dataoffsets[0] + index * length
-        if offset + length > size:
+        if offset + length > self.path.stat().st_size:
             raise ValueError("the file ends inside this frame")
         tiff.filehandle.seek(offset)
         data = np.frombuffer(tiff.filehandle.read(length), dtype=kind)
-        return data.reshape(header.height, header.width).astype(page.dtype)
+        return data.reshape(rows, columns).astype(page.dtype)
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
@@ -140,7 +200,7 @@ class Stack:
             yield tiff
 
     def _require_pictures(self, tiff: Any) -> bool:
-        """Refuse channels and volumes in time; tell whether the pages are in colour."""
+        """Refuse volumes in time; tell whether the pages are in colour."""
         page = tiff.pages[0]
         if len(page.shape) != (3 if _colour(page) else 2):
             raise InputError(f"{self.path}: a page has shape {page.shape} ({page.axes}); pages must be pictures")
@@ -149,9 +209,9 @@ class Stack:
             raise InputError(f"{self.path} declares {planes} planes and holds {len(tiff.pages)} pages")
         axes = tiff.series[0].axes if tiff.series else "YX"
         long = [axis for axis, n in zip(axes, tiff.series[0].shape, strict=True) if n > 1 and axis not in "YXS"]
-        if len(long) > 1:
+        if len(long) > 1 and not (len(long) == 2 and "C" in long and not _colour(page)):
             raise InputError(
-                f"{self.path} has several axes beside the picture ({axes}); save one channel and one plane as a stack"
+                f"{self.path} has several axes beside the picture ({axes}); save one plane (Z) in time as a stack"
             )
         return bool(_colour(page))
 
@@ -170,9 +230,19 @@ def _require_data(page: Any, size: int) -> None:
         raise ValueError("its pixels lie beyond the end of the file")
 
 
-def _imagej_contiguous(tiff: Any, header: Header) -> int | None:
-    """Return the number of frames of an ImageJ stack that has one directory for all of them, else None."""
-    declared = header.frames or 1
+def _planes(tiff: Any) -> Planes:
+    """Find where the channels of a frame lie; one channel where the pages have no such axis beside time."""
+    axes, shape = (tiff.series[0].axes, tiff.series[0].shape) if tiff.series else ("YX", (1, 1))
+    long = [(axis, n) for axis, n in zip(axes, shape, strict=True) if n > 1 and axis not in "YXS"]
+    if len(long) != 2 or "C" not in (long[0][0], long[1][0]):
+        return Planes()
+    (first, n_first), (_, n_second) = long
+    return Planes(n_first, 1, n_second) if first == "C" else Planes(n_second, n_second, 1)
+
+
+def _imagej_contiguous(tiff: Any) -> int | None:
+    """Return the number of planes of an ImageJ stack that has one directory for all of them, else None."""
+    declared = _declared_frames(tiff, tiff.filehandle.size)
     page = tiff.pages[0]
     alone = tiff.is_imagej and len(tiff.pages) == 1 and declared > 1
     return declared if alone and not _colour(page) and page.compression == 1 else None

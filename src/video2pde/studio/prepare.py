@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.recording.layout import Layout, plan_layout
+from video2pde.recording.base import Picture
+from video2pde.recording.layout import plan_layout
 from video2pde.settings import load_settings, PRESETS, Settings
 from video2pde.studio.folder import Folder
 from video2pde.studio.screen import OpenFilm
@@ -142,15 +143,24 @@ def look_at(film: OpenFilm, number: int, settings: Settings) -> Look:
     from video2pde.recording.observable import LogIntensity, normalise, smooth, take_absorbance
     from video2pde.recording.resize import AreaResizer, native
 
-    chosen, header = settings.recording, film.header
+    chosen = settings.recording
+    seen = film.seen(chosen)
+    header = seen.header
     layout = plan_layout(header, chosen)
     _, _, width, height = layout.inner
     resize = AreaResizer((height, width), layout.grid.shape)
-    inner = native(layout.cut(film.reader.frame(number)[1]))
+
+    def cut(number: int) -> Picture:
+        return native(layout.cut(seen.light(film.reader.frame(number, seen.channel.mix)[1])))
+
+    inner = cut(number)
     if chosen.observable == "absorbance":
         log = LogIntensity(header)
         values = resize(log(inner)).astype(np.float32)
-        take_absorbance(values, _clear_picture(film, layout, resize, log))
+        last = max((film.reader.count or 1) - 1, 0)
+        numbers = np.unique(np.linspace(0, last, REFERENCE_FRAMES).astype(int))
+        clear = np.percentile(np.stack([resize(log(cut(int(n)))) for n in numbers]), BRIGHT, axis=0)
+        take_absorbance(values, np.asarray(clear, dtype=np.float64))
     else:
         values = resize(inner).astype(np.float32)
         white = chosen.white or header.white or float((inner.max() - header.black) * header.gain) or 1.0
@@ -159,16 +169,6 @@ def look_at(film: OpenFilm, number: int, settings: Settings) -> Look:
     low, high = float(values.min()), float(values.max())
     scaled = (values - low) * (255.0 / max(high - low, 1e-9))
     return Look(np.clip(np.rint(scaled), 0, 255).astype(np.uint8), low, high, layout.inner)
-
-
-def _clear_picture(film: OpenFilm, layout: Layout, resize: Any, log: Any) -> NDArray[np.float64]:
-    """Estimate log10 I0 from a few frames of the film: each cell's bright percentile."""
-    last = max((film.reader.count or 1) - 1, 0)
-    from video2pde.recording.resize import native
-
-    numbers = np.unique(np.linspace(0, last, REFERENCE_FRAMES).astype(int))
-    stack = [resize(log(native(layout.cut(film.reader.frame(int(n))[1])))) for n in numbers]
-    return np.asarray(np.percentile(np.stack(stack), BRIGHT, axis=0), dtype=np.float64)
 
 
 def _selected(count: int, settings: Settings) -> int:

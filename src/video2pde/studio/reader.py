@@ -19,7 +19,7 @@ from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.recording.base import Frame, Header, Picture, Recording
+from video2pde.recording.base import Colourful, Frame, Header, Mix, Picture
 from video2pde.recording.film import Film, OPEN_OPTIONS, PixelFormat
 from video2pde.recording.pictures import PictureFolder, read_picture
 from video2pde.recording.source import open_recording
@@ -33,7 +33,7 @@ class Reader:
     """Read one recording frame by frame; one request at a time."""
 
     def __init__(self, path: Path, count: bool = True) -> None:
-        self.recording: Recording = open_recording(path)
+        self.recording: Colourful = open_recording(path)
         self.header: Header = self.recording.header
         self._lock = threading.Lock()
         self._source: _Film | _Folder | _Onwards
@@ -55,10 +55,13 @@ class Reader:
         times = self.times
         return self.header.frames if times is None else len(times)
 
-    def frame(self, number: int) -> tuple[float, Picture]:
-        """Return the time (s; NaN where there is none) and a copy of the picture of a frame."""
+    def frame(self, number: int, mix: Mix | None = None) -> tuple[float, Picture]:
+        """Return the time (s; NaN where there is none) and a copy of the picture of a frame.
+
+        ``mix``: weights of the channels; None: luma.
+        """
         with self._lock:
-            time, picture = self._source.frame(max(0, number))
+            time, picture = self._source.frame(max(0, number), mix)
             return time, np.array(picture)
 
     def close(self) -> None:
@@ -75,8 +78,8 @@ class _Folder:
     def __init__(self, folder: PictureFolder) -> None:
         self._files = folder.files
 
-    def frame(self, number: int) -> tuple[float, Picture]:
-        return np.nan, read_picture(self._files[min(number, len(self._files) - 1)])
+    def frame(self, number: int, mix: Mix | None = None) -> tuple[float, Picture]:
+        return np.nan, read_picture(self._files[min(number, len(self._files) - 1)], mix)
 
     def close(self) -> None:
         return
@@ -87,15 +90,17 @@ class _Onwards:
 
     times = None
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Colourful) -> None:
         self._recording = recording
+        self._mix: Mix | None = None
         self._frames: Iterator[Frame] | None = None
         self._last: tuple[int, Frame] | None = None
 
-    def frame(self, number: int) -> tuple[float, Picture]:
-        if self._frames is None or self._last is None or number < self._last[0]:
+    def frame(self, number: int, mix: Mix | None = None) -> tuple[float, Picture]:
+        if self._frames is None or self._last is None or number < self._last[0] or mix != self._mix:
             self.close()
-            self._frames = self._recording.frames()
+            self._mix = mix
+            self._frames = (self._recording if mix is None else self._recording.mixed(mix)).frames()
             self._last = (0, next(self._frames))
         place, found = self._last
         while place < number:
@@ -127,10 +132,10 @@ class _Film:
         if count:
             threading.Thread(target=self._count, name="frame times", daemon=True).start()
 
-    def frame(self, number: int) -> tuple[float, Picture]:
+    def frame(self, number: int, mix: Mix | None = None) -> tuple[float, Picture]:
         for attempt in (1, 2):
             try:
-                return self._read(number)
+                return self._read(number, mix)
             except FFmpegError as error:
                 self.close()
                 if attempt == 2:
@@ -139,7 +144,7 @@ class _Film:
                     ) from None
         raise AssertionError
 
-    def _read(self, number: int) -> tuple[float, Picture]:
+    def _read(self, number: int, mix: Mix | None) -> tuple[float, Picture]:
         container = self._opened()
         stream = container.streams.video[0]
         ticks = self._ticks
@@ -156,7 +161,7 @@ class _Film:
         frame = self._advance(wanted - slack)
         tick = float(stream.time_base or 0)
         pixels = self._pixels = self._pixels or PixelFormat.of(frame)
-        picture = np.rot90(pixels.grey_values(frame), round(frame.rotation / 90) % 4)
+        picture = np.rot90(pixels.grey_values(frame, mix), round(frame.rotation / 90) % 4)
         return ((frame.pts or 0) - first) * tick, picture
 
     def _advance(self, wanted: int) -> VideoFrame:

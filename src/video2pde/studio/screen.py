@@ -15,7 +15,9 @@ from PIL import Image
 
 from video2pde.errors import InputError
 from video2pde.recording.base import Header, Picture
+from video2pde.recording.seen import Seen
 from video2pde.recording.source import open_recording
+from video2pde.settings import RecordingSettings
 from video2pde.studio.folder import Folder
 from video2pde.studio.reader import Reader
 
@@ -126,6 +128,7 @@ class OpenFilm:
         self._range = _shown_range(self.reader)
         self._stand_ins: dict[int, Shot] = {}
         self._stride = 1
+        self._seen: tuple[tuple[Any, ...], Seen] | None = None
         self._closed = threading.Event()
         threading.Thread(target=self._make_stand_ins, name="stand-ins", daemon=True).start()
 
@@ -144,8 +147,16 @@ class OpenFilm:
             "duration": None if times is None or len(times) < 2 else float(times[-1]),
             "counted": times is not None or not header.timed,
             "notes": list(header.notes),
+            "channels": _name_choices(header),
             "bytes": self.path.stat().st_size if self.path.is_file() else None,
         }
+
+    def seen(self, settings: RecordingSettings) -> Seen:
+        """Return the recording in the channel and with the response that the settings ask for."""
+        key = (settings.channel, settings.response, settings.white)
+        if self._seen is None or self._seen[0] != key:
+            self._seen = (key, Seen(self.reader.recording, settings))
+        return self._seen[1]
 
     def shot(self, number: int, side: int) -> Shot:
         """Decode a frame and make it a JPEG."""
@@ -175,6 +186,14 @@ class OpenFilm:
                     time.sleep(0.002)  # requests come first
         except (InputError, OSError):
             return  # what is damaged says so where it is shown
+
+
+def _name_choices(header: Header) -> list[dict[str, str]]:
+    """List the channels that may be chosen, as setting and in words; none where the recording is grey."""
+    if header.luma is None:
+        return [{"value": str(k + 1), "name": name} for k, name in enumerate(header.channels)]
+    words = {"luma": "luma (all colours)", "r": "red", "g": "green", "b": "blue"}
+    return [{"value": name, "name": words.get(name, name)} for name in ("luma", *header.channels)]
 
 
 def _shown_range(reader: Reader) -> tuple[float, float]:

@@ -34,6 +34,7 @@ export interface FilmInfo {
   duration: number | null;
   counted: boolean;
   notes: string[];
+  channels: { value: string; name: string }[];
   bytes: number | null;
   out: string;
   presets: string[];

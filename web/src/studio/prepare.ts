@@ -66,9 +66,9 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
     const parts = text.split(",").map(Number);
     return parts.length === count && parts.every((part) => Number.isFinite(part)) ? parts : undefined;
   };
-  const choose = (label: string, key: string, values: string[]): HTMLElement => {
+  const choose = (label: string, key: string, values: string[], names: string[] = values): HTMLElement => {
     const id = uniqueId("field");
-    const select = h("select", { id }, h("option", { value: "" }, "automatic"), ...values.map((value) => h("option", { value }, value)));
+    const select = h("select", { id }, h("option", { value: "" }, "automatic"), ...values.map((value, index) => h("option", { value }, names[index] ?? value)));
     select.addEventListener("change", () => draft.set(key, select.value));
     refreshers.push(() => {
       select.value = String(draft.get(key) ?? "");
@@ -236,7 +236,7 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
     h("h2", {}, "Time"), h("div", { class: "fields" },
       field("First frame", "recording.start", Number), field("First frame no longer used", "recording.stop", Number), field("Every n-th frame", "recording.every", Number), field("Frames per second", "recording.fps", Number)),
     h("div", { class: "tools" }, here("recording.start", 0), here("recording.stop", 1)),
-    h("h2", {}, "Observable"), h("div", { class: "fields" }, choose("What u is", "recording.observable", ["dark", "bright", "absorbance"]), field("Smoothing σ, cells", "recording.smooth", Number)),
+    h("h2", {}, "Observable"), h("div", { class: "fields" }, choose("What u is", "recording.observable", ["dark", "bright", "absorbance"]), ...(info.channels.length ? [choose("Channel", "recording.channel", info.channels.map((one) => one.value), info.channels.map((one) => one.name))] : []), field("Smoothing σ, cells", "recording.smooth", Number)),
     allSettings(draft, refreshers));
   const run = h("div", { class: "run-box" },
     h("h2", {}, "Run"), h("div", { class: "fields" },

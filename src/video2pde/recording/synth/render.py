@@ -31,6 +31,7 @@ Picture = NDArray[np.float32]
 EXTENT = 200.0  # image units along the crop's longer side
 BLACK, WHITE = 16.0, 235.0  # limited range
 LIMITED, BT709 = 1, 1  # the codec's numbers for range, primaries, transfer and matrix
+TRANSFERS = {2.2: 4, 2.8: 5}  # the codec's numbers for a camera's gamma, where it has one
 CONTAINERS = ("mp4", "mkv", "mov")
 LUMA = (0.2126, 0.7152, 0.0722)  # weights of red, green and blue, BT.709
 CHROMA = 224.0  # levels of a colour difference from −½ to ½
@@ -289,7 +290,8 @@ def _encode(
         context = stream.codec_context
         context.time_base = 1 / rate
         context.color_range = LIMITED
-        context.color_primaries = context.color_trc = context.colorspace = BT709
+        context.color_primaries = context.colorspace = BT709
+        context.color_trc = TRANSFERS.get(camera.optics.gamma, BT709)
         if camera.codec == "mpeg4":
             context.flags |= QSCALE
             context.global_quality = MPEG4_STEP * max(1, camera.crf // 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from video2pde.drift import Drift
 from video2pde.recording.read import RecordingResult
 from video2pde.report import tables
+from video2pde.report.content.camera import show_camera
 from video2pde.report.content.words import count, listed, number, percent, Story
 from video2pde.report.document import Axis, Chart, Details, Item, Marker, Section, Series, Tiles
 
@@ -29,6 +30,7 @@ def tell_preprocessing(story: Story) -> Section | None:
             ),
             story.table(tables.list_preprocessing(recording.checks)),
         ]
+    items += show_camera(story)
     items += _illumination(story)
     items += story.picture(
         "snapshots",

@@ -1,0 +1,130 @@
+"""Which colour a recording is read in: the one in which what spreads stands out most from the noise.
+
+Yellow ink on white is nearly invisible in luma, and dark in blue. The channels are compared in a few pairs of
+neighbouring frames: what differs between the pairs is signal, what differs within one is noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+from video2pde.recording.base import Mix
+from video2pde.recording.resize import AreaResizer
+
+Array = NDArray[np.float64]
+PLACES = 6  # in the film, at which two neighbouring frames are compared
+SIDE = 40  # blocks along the longer side whose means are compared
+STRONGEST = 95.0  # percentile of the blocks' changes that counts as the contrast
+ROUNDING = 0.3  # levels: noise of a pixel that is at least there
+BETTER = 1.5  # how much better than luma a channel must be to take its place
+LUMA = "luma"
+
+
+@dataclass(frozen=True)
+class ChannelView:
+    """How one channel sees the film: what changes, and the noise of a block's mean, both in pixel values."""
+
+    name: str
+    contrast: float
+    noise: float
+
+    @property
+    def ratio(self) -> float:
+        return self.contrast / self.noise
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The channel that is read: its name, its weights (None: the luma as it is stored), and what was compared."""
+
+    name: str
+    mix: Mix | None
+    views: tuple[ChannelView, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What was done, in words; empty for plain luma."""
+        if self.name == LUMA:
+            return ""
+        if not self.views:
+            return f"read in the channel {self.name}"
+        known = {view.name: view for view in self.views}
+        others = ", ".join(f"{name} {view.ratio:.3g}" for name, view in known.items() if name != self.name)
+        return (
+            f"read in the channel {self.name}, in which what changes stands {known[self.name].ratio:.3g} times above "
+            f"the noise ({others}); recording.channel chooses another"
+        )
+
+
+def name_channel(setting: str | int | Sequence[float], names: Sequence[str], luma: Mix | None) -> Channel:
+    """Return the channel that a setting names, of a recording with the channels ``names``; auto is not among them.
+
+    ``luma``: the weights of the plain grey value; None where there is none and a channel must be chosen.
+    """
+    offer = f"it has {', '.join(names)}" if names else "it is grey"
+    if isinstance(setting, str):
+        if setting == LUMA and luma is None and names:
+            raise InputError(f"the recording has no luma; {offer}: name one by its number (recording.channel)")
+        if setting != LUMA and setting not in names:
+            raise InputError(f"the recording has no channel {setting!r}; {offer} (recording.channel)")
+        return Channel(setting, None if setting == LUMA else _unit(list(names).index(setting), len(names)))
+    if isinstance(setting, int):
+        if not 1 <= setting <= len(names):
+            raise InputError(f"the recording has no channel {setting}; {offer}, counted from 1 (recording.channel)")
+        return Channel(names[setting - 1], _unit(setting - 1, len(names)))
+    weights = [float(weight) for weight in setting]
+    if len(weights) != len(names) or sum(weights) <= 0:
+        raise InputError(
+            f"recording.channel has {len(weights)} weights with a sum of {sum(weights):g}; {offer}: as many weights "
+            "with a positive sum are needed"
+        )
+    return Channel(f"{weights}", tuple(weight / sum(weights) for weight in weights))
+
+
+def best_channel(
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]], names: Sequence[str], luma: Mix | None, level: float
+) -> Channel:
+    """Choose the channel with the largest contrast to noise; luma unless another is clearly better.
+
+    Parameters
+    ----------
+    pairs : two neighbouring frames at each of several places, each of shape (c, y, x).
+    luma : weights of the grey value; None: there is none.
+    level : one step of the pixel values; 0: floating point.
+    """
+    mixes = {} if luma is None else {LUMA: luma}
+    mixes |= {name: _unit(k, len(names)) for k, name in enumerate(names)}
+    reduced = [[_reduce(frame) for frame in pair] for pair in pairs]
+    size = reduced[0][0][1]
+    first, second = (np.stack([pair[k][0] for pair in reduced]) for k in (0, 1))
+    floor = ROUNDING * level / np.sqrt(size) + 1e-12
+    views = []
+    for name, mix in mixes.items():
+        a, b = (np.tensordot(mix, stack, axes=(0, 1)) for stack in (first, second))
+        noise = float(np.median(np.abs(b - a))) / (0.6745 * np.sqrt(2))
+        contrast = float(np.percentile(np.ptp((a + b) / 2, axis=0), STRONGEST))
+        views.append(ChannelView(name, contrast, float(np.hypot(noise, floor))))
+    best = max(views, key=lambda view: view.ratio)
+    plain = views[0]
+    if plain.name == LUMA and best.ratio < BETTER * plain.ratio:
+        best = plain
+    return Channel(best.name, None if best.name == LUMA else mixes[best.name], tuple(views))
+
+
+def _reduce(frame: NDArray[Any]) -> tuple[Array, float]:
+    """Average a frame (c, y, x) over blocks; return the means and the number of pixels in a block."""
+    rows, columns = frame.shape[1:]
+    shrink = min(1.0, SIDE / max(rows, columns))
+    cells = (max(1, round(rows * shrink)), max(1, round(columns * shrink)))
+    resize = AreaResizer((rows, columns), cells)
+    return np.stack([resize(layer) for layer in frame]), rows * columns / (cells[0] * cells[1])
+
+
+def _unit(at: int, count: int) -> Mix:
+    return tuple(1.0 if k == at else 0.0 for k in range(count))

@@ -1,0 +1,45 @@
+"""What the camera did, and what was done about it: response and channel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from video2pde.report.content.words import Story
+from video2pde.report.document import Axis, Chart, Column, Item, Series, Table, Tiles
+
+CURVE_POINTS = 65
+
+
+def show_camera(story: Story) -> list[Item]:
+    """Show what was undone of the camera's doing; nothing where nothing was."""
+    return [*_response(story), *_channel(story)]
+
+
+def _response(story: Story) -> list[Item]:
+    recording = story.run.recording
+    response = None if recording is None or recording.header is None else recording.header.response
+    if response is None:
+        return []
+    pixel = np.linspace(0.0, 1.0, CURVE_POINTS)
+    return [
+        Tiles((
+            Chart(
+                "Response of the camera", Axis("pixel value", "share of white"), Axis("light", "share of white"),
+                (
+                    Series("as recorded", pixel, pixel, colour="red"),
+                    Series("after the correction", pixel, response(pixel), colour="blue"),
+                ),
+                f"The camera's response ({response.words}) was undone before u was formed.",
+            ),
+        ))
+    ]  # fmt: skip
+
+
+def _channel(story: Story) -> list[Item]:
+    recording = story.run.recording
+    channel = None if recording is None else recording.channel
+    if channel is None or channel.mix is None or not channel.views:
+        return []
+    columns = (Column("channel"), *(Column(name, align="right") for name in ("contrast", "noise", "contrast/noise")))
+    rows = tuple((view.name, view.contrast, view.noise, view.ratio) for view in channel.views)
+    return [Table(columns, rows, f"{channel.note[0].upper()}{channel.note[1:]}.")]
