@@ -32,7 +32,7 @@ def cells(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_the_executed_pages_are_there() -> None:
-    expected = {"tutorial.md", "method.md", "light.md"}
+    expected = {"tutorial.md", "method.md", "light.md", "camera.md"}
     expected |= {f"examples/{page}.md" for page in ("command-line", "step-by-step", "microscope", "frap", "own-term")}
     assert {name(page) for page in EXECUTED} == expected
 
