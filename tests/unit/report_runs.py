@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +30,14 @@ FRONT = {"front.enabled": True, "front.times": 8}
 
 
 def spreading_field() -> Field:
-    """Give a small plume that follows |∇u|² and Δu, with a little noise."""
+    """Return a small plume that follows |∇u|² and Δu, with a little noise."""
     grid = Grid(SIDE, SIDE, 200.0, 200.0)
     case = make_case("C", background=0.1, drift=(0.25, -0.1), seed=3)
     return noisy(exact_field(case, grid, np.linspace(0.0, 34.0, FRAMES)), 0.002, 1)
 
 
 def noise_field() -> Field:
-    """Give frames of nothing but noise."""
+    """Return frames of nothing but noise."""
     rng = np.random.default_rng(5)
     values = 0.3 + 0.02 * rng.standard_normal((FRAMES, SIDE, SIDE))
     return Field(values.astype(np.float32), np.linspace(0.0, 10.0, FRAMES), Grid(SIDE, SIDE, 200.0, 200.0))
@@ -70,3 +72,26 @@ def add_refinement(run: Run) -> Run:
     timings = {**run.timings, "refinement": 1.0, "comparison": 1.0}
     comparison = replace(run.validation, rows=rows)
     return replace(run, timings=timings, refinement={contender.library: refinement}, comparison=comparison)
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """Yield every value in a document, one after the other."""
+    yield value
+    if is_dataclass(value):
+        for entry in fields(value):
+            yield from walk(getattr(value, entry.name))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from walk(item)
+
+
+def words(value: Any) -> str:
+    """Return all text of a document."""
+    return " ".join(v for v in walk(value) if isinstance(v, str))
+
+
+def keep_stages(run: Run, names: Sequence[str]) -> Run:
+    """Take a run back to some of its stages."""
+    return Run(
+        run.settings, {name: run.timings[name] for name in names}, **{name: getattr(run, name) for name in names}
+    )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from report_runs import add_refinement, HOSTILE, make_run, noise_field, spreading_field
+from report_runs import add_refinement, HOSTILE, keep_stages, make_run, noise_field, spreading_field, walk, words
 
 from video2pde import publish
 from video2pde.errors import InputError
@@ -20,11 +19,9 @@ from video2pde.estimate import Estimate
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
 from video2pde.report.content.head import compare_held_out
-from video2pde.report.document import Bar, Check, Code, Equation, Image, Math, Page, Series, Strong
+from video2pde.report.document import Bar, Chart, Check, Code, Equation, Image, Math, Page, Series, Strong
 from video2pde.report.figures import collect_figures, write_figures
 from video2pde.report.page import render_page
-from video2pde.report.sheets import Entry, fill, to_csv, to_latex
-from video2pde.report.summaries import ellipse_path, running_intervals, thin
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
 from video2pde.result import summarise_motion
 from video2pde.rollout.validate import DIFFUSION
@@ -79,30 +76,7 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(noise_field(), tmp_path_factory.mktemp("none"), "noise.npz")
 
 
-def walk(value: Any) -> Iterator[Any]:
-    """Give every value in a document, one after the other."""
-    yield value
-    if is_dataclass(value):
-        for entry in fields(value):
-            yield from walk(getattr(value, entry.name))
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from walk(item)
-
-
-def words(value: Any) -> str:
-    """Give all text of a document."""
-    return " ".join(v for v in walk(value) if isinstance(v, str))
-
-
 # ------------------------------------------------------------------ a law
-
-
-def keep_stages(run: Run, names: Sequence[str]) -> Run:
-    """Take a run back to some of its stages."""
-    return Run(
-        run.settings, {name: run.timings[name] for name in names}, **{name: getattr(run, name) for name in names}
-    )
 
 
 def test_a_law_is_told_from_head_to_warnings(page: Page, result: dict[str, Any]) -> None:
@@ -275,7 +249,7 @@ def test_no_law_is_said_plainly(nothing: Path) -> None:
     assert len(render_page(page)) > 10_000
 
 
-def test_a_law_whose_first_frame_was_fitted_along_says_so(law: Run) -> None:
+def test_a_law_whose_first_frame_was_fitted_jointly_says_so(law: Run) -> None:
     assert law.selection is not None
     name = law.selection.chosen
     grown = replace(law.calibration[name], fit=replace(law.calibration[name].fit, whole=True))
@@ -288,6 +262,18 @@ def test_a_law_whose_first_frame_was_fitted_along_says_so(law: Run) -> None:
     }
     assert "fitted jointly" in str(sections[True].sentence)
     assert "fitted jointly" not in str(sections[False].sentence)
+
+
+def test_the_bars_of_the_budget_are_the_half_widths(law: Run, page: Page) -> None:
+    chosen = law.chosen
+    assert chosen is not None
+    section = next(section for section in page.sections if section.id == "calibration")
+    chart = next(v for v in walk(section) if isinstance(v, Chart) and v.stacked)
+    bars = {series.name: np.asarray(series.y) for series in chart.series}
+    halves = [(e.high - e.low) / 2 / abs(e.value) for e in chosen.estimates.values()]
+    assert np.allclose(sum(bars.values()), 100 * np.array(halves))
+    grid, statistics = chosen.correction("grid").uncertainty, chosen.correction("statistics").uncertainty
+    assert np.allclose(bars["grid"] / bars["statistics"], grid**2 / statistics**2)
 
 
 @pytest.mark.parametrize("last", ["recording", "drift", "discovery", "validation", "calibration", "selection"])
@@ -373,15 +359,6 @@ def test_tables_hold_the_artefacts_in_full(law: Run, result: dict[str, Any], tmp
     assert scores["persistence"] == result["test"]["baselines"]["persistence"]
 
 
-def test_a_table_takes_hostile_text() -> None:
-    sheet = fill("t", "100 % of a_b", (Entry("a", "a & b"), Entry("x", "x", percent=True)), [{"a": "=1+1", "x": 0.5}])
-    assert to_csv(sheet).splitlines() == ["a,x", "'=1+1,0.5"]
-    latex = to_latex(sheet)
-    assert r"\caption{100 \% of a\_b}" in latex
-    assert r"a \& b & x (\%) \\" in latex
-    assert r"=1+1 & 50 \\" in latex
-
-
 def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     drawings = dict(collect_figures(law))
     library = law.selection.chosen if law.selection is not None else ""
@@ -421,33 +398,6 @@ def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     images = [v for v in walk(page) if isinstance(v, Image)]
     assert len(images) == 2
     assert all(image.alt for image in images)
-
-
-# ------------------------------------------------------------------ summaries
-
-
-def test_an_ellipse_holds_what_it_says() -> None:
-    covariance = np.array([[2.0, 0.7], [0.7, 0.5]])
-    path = ellipse_path(np.array([1.0, -3.0]), covariance, radius=2.448)
-    away = path - np.array([1.0, -3.0])
-    assert np.allclose(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away), 2.448**2)
-
-
-def test_running_intervals_end_at_the_whole_sample() -> None:
-    draws = np.random.default_rng(0).standard_normal((40, 2))
-    counts, middle, low, high = running_intervals(draws)
-    assert counts[0] == 3
-    assert counts[-1] == 40
-    assert np.allclose(middle[-1], np.median(draws, axis=0))
-    assert np.allclose((low[-1], high[-1]), np.quantile(draws, (0.025, 0.975), axis=0))
-
-
-def test_thinning_keeps_both_ends() -> None:
-    x = np.arange(1000.0)
-    kept, values = thin(x, x**2, 50)
-    assert len(kept) == 50
-    assert (kept[0], kept[-1]) == (0.0, 999.0)
-    assert np.array_equal(values, kept**2)
 
 
 def test_provenance_and_settings_are_complete(page: Page, law: Run) -> None:

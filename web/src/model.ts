@@ -70,6 +70,7 @@ export interface Chart {
   markers: Marker[];
   ellipses: Ellipse[];
   equal_aspect: boolean;
+  stacked: boolean;
 }
 export interface Heatmap {
   kind: "heatmap";

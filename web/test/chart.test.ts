@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { formatTicks, formatValue, formatWithin } from "../src/chart/format.ts";
 import { nearest } from "../src/chart/interaction.ts";
-import { thin, traceEllipse } from "../src/chart/layers.ts";
+import { placeBars, thin, traceEllipse } from "../src/chart/layers.ts";
 import { equalise, extent, linearTicks, logTicks, makeScale, widen } from "../src/chart/scale.ts";
+import type { Series } from "../src/model.ts";
 import { colourIndex, colourTable, isLight } from "../src/player/colourmaps.ts";
 import { compareCells } from "../src/table.ts";
 
@@ -53,6 +54,16 @@ test("extents skip what cannot be drawn", () => {
   assert.equal(extent([null], false), null);
   assert.deepEqual(widen([5, 5], 0.1, false), [4.5, 5.5]);
   assert.deepEqual(equalise([0, 1], [0, 4], 100, 100), [[-1.5, 2.5], [0, 4]]);
+});
+
+test("stacked bars stand on those before them, others side by side", () => {
+  const bars = (y: (number | null)[]): Series => ({
+    name: "", x: [0, 1], y, style: "bars", low: null, high: null, band: false, colour: null, dashed: false, markers: false, labels: [],
+  });
+  const series = [bars([1, 2]), bars([3, null]), bars([5, 7])];
+  assert.deepEqual(placeBars({ series, stacked: true }, new Set()).map(({ base }) => base), [[0, 0], [1, 2], [4, 2]]);
+  assert.deepEqual(placeBars({ series, stacked: true }, new Set([0]))[2], { index: 0, count: 1, base: [3, 0] });
+  assert.deepEqual(placeBars({ series, stacked: false }, new Set([0]))[2], { index: 1, count: 2, base: [0, 0] });
 });
 
 test("thinning keeps ends and extremes", () => {

@@ -43,6 +43,15 @@ LIBRARIES: Mapping[str, Colour] = {
     "R": "green",
     "P": "blue",
 }
+BUDGET: Mapping[str, Colour] = {
+    "statistics": "blue",
+    "rounding": "grey",
+    "initial frame": "purple",
+    "grid": "green",
+    "lack of fit": "orange",
+    "encoder": "red",
+}
+"""The lines of the error budget."""
 BASELINES: tuple[Colour, ...] = ("grey", "ink", "olive")
 
 

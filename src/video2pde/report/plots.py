@@ -111,7 +111,11 @@ class Ellipse:
 
 @dataclass(frozen=True)
 class Chart:
-    """Plot series over common axes. ``alt`` says in words what the picture shows."""
+    """Plot series over common axes.
+
+    ``alt`` says in words what the picture shows; ``stacked`` sets the bars of each series on those before it, instead
+    of beside them.
+    """
 
     title: str
     x: Axis
@@ -123,6 +127,7 @@ class Chart:
     markers: tuple[Marker, ...] = ()
     ellipses: tuple[Ellipse, ...] = ()
     equal_aspect: bool = False
+    stacked: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.calibration import Calibration
 from video2pde.calibration.bootstrap import Bootstrap
 
 Array = NDArray[np.float64]
@@ -38,3 +39,9 @@ def thin(x: Array, y: Array, most: int) -> tuple[Array, Array]:
         return x, y
     kept = np.unique(np.linspace(0, len(x) - 1, most).round().astype(int))
     return x[kept], y[kept]
+
+
+def relative_half_widths(calibration: Calibration) -> Array:
+    """Return half the width of each coefficient's 95 % interval, in units of its value; NaN without an interval."""
+    found = [calibration.estimates[term.name] for term in calibration.terms]
+    return np.array([(e.high - e.low) / 2 / abs(e.value) if e.value else np.nan for e in found])

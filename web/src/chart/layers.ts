@@ -12,7 +12,20 @@ export function colourOf(own: Colour | null, index: number): string {
 /** A drawn point: where it is, and which value it stands for. */
 export interface Point { series: number; index: number; px: number; py: number }
 
-export interface Bars { index: number; count: number }
+/** Where a series' bars stand: beside how many others, and from which height each rises. */
+export interface Bars { index: number; count: number; base: number[] }
+
+/** Place the bars of a chart: beside each other, or (stacked) each on the top of those before it. */
+export function placeBars({ series, stacked }: Pick<Chart, "series" | "stacked">, hidden: Set<number>): Bars[] {
+  const shown = series.flatMap(({ style }, index) => (style === "bars" && !hidden.has(index) ? [index] : []));
+  const tops = new Map<Value, number>();
+  return series.map(({ x, y }, index) => {
+    if (!stacked || !shown.includes(index)) return { index: shown.indexOf(index), count: shown.length, base: y.map(() => 0) };
+    const base = x.map((at) => tops.get(at) ?? 0);
+    x.forEach((at, place) => tops.set(at, (base[place] as number) + (y[place] ?? 0)));
+    return { index: 0, count: 1, base };
+  });
+}
 
 /** Give the data position of a series' value: a histogram's bin has its middle. */
 export function positionOf(series: Series, index: number): Value {
@@ -78,7 +91,7 @@ export function drawSeries(frame: Frame, series: Series, number: number, bars: B
   series.y.forEach((value, index) => {
     const at = positionOf(series, index);
     if (at === null || value === null) return;
-    const [px, py] = [frame.x.at(at) + offset.shift, frame.y.at(value)];
+    const [px, py] = [frame.x.at(at) + offset.shift, frame.y.at(value + (bars.base[index] ?? 0))];
     if (Number.isFinite(px) && Number.isFinite(py)) points.push({ series: number, index, px, py });
   });
   if (series.low && series.high && series.band) group.append(band(frame, series));
@@ -87,7 +100,7 @@ export function drawSeries(frame: Frame, series: Series, number: number, bars: B
       .map((run) => pathOf(thin(run, frame.width), series.style === "steps")).join("");
     group.append(s("path", { class: "stroke", d: path, fill: "none", "stroke-dasharray": series.dashed ? "6 4" : null }));
   } else if (series.style === "bars" || series.style === "histogram") {
-    group.append(...rectangles(frame, series, points, offset.width));
+    group.append(...rectangles(frame, series, points, offset.width, bars.base));
   }
   if (series.low && series.high && !series.band) group.append(errorBars(frame, series, points));
   if (series.style === "scatter" || (series.markers && points.length <= 400)) {
@@ -109,10 +122,10 @@ function barOffset(frame: Frame, series: Series, bars: Bars): { shift: number; w
   return { shift: (bars.index - (bars.count - 1) / 2) * width, width };
 }
 
-function rectangles(frame: Frame, series: Series, points: Point[], width: number): SVGRectElement[] {
+function rectangles(frame: Frame, series: Series, points: Point[], width: number, base: number[]): SVGRectElement[] {
   const floor = frame.top + frame.height;
-  const zero = frame.y.log ? floor : frame.y.at(0);
   return points.map(({ index, px, py }) => {
+    const zero = frame.y.log ? floor : frame.y.at(base[index] ?? 0);
     let [left, right] = [px - width / 2 + 0.5, px + width / 2 - 0.5];
     if (series.style === "histogram") {
       left = frame.x.at(series.x[index] as number) + 0.5;

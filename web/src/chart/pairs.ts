@@ -50,7 +50,7 @@ function series(name: string, style: Series["style"], x: Series["x"], y: Series[
 function panel(model: Pairs, x: Axis, y: Axis, drawn: Series[]): Chart {
   return {
     kind: "chart", title: `${model.title}: ${x.label}, ${y.label || "count"}`, x, y, series: drawn, alt: `${y.label || "count"} against ${x.label}`,
-    caption: "", spans: [], markers: [], ellipses: [], equal_aspect: false,
+    caption: "", spans: [], markers: [], ellipses: [], equal_aspect: false, stacked: false,
   };
 }
 

@@ -3,7 +3,7 @@ import type { Chart } from "../model.ts";
 import { figure } from "../text.ts";
 import { drawAxes, layOut, type Laid } from "./axes.ts";
 import { watchPlot } from "./interaction.ts";
-import { colourOf, drawMarks, drawSeries, drawSpans, traceEllipse, type Point } from "./layers.ts";
+import { colourOf, drawMarks, drawSeries, drawSpans, placeBars, traceEllipse, type Bars, type Point } from "./layers.ts";
 import { equalise, extent, widen, type Interval } from "./scale.ts";
 import { tooltip } from "./tooltip.ts";
 
@@ -50,10 +50,10 @@ export function chart(model: Chart, options: Options = {}): HTMLElement {
     const area = s("rect", { x: laid.left, y: laid.top, width: laid.width, height: laid.height });
     const inside = s("g", { "clip-path": `url(#${clip})` });
     inside.append(drawSpans(laid, model));
-    const bars = model.series.flatMap((series, index) => (series.style === "bars" && !hidden.has(index) ? [index] : []));
+    const bars = placeBars(model, hidden);
     model.series.forEach((series, index) => {
       if (hidden.has(index)) return;
-      const [group, points] = drawSeries(laid, series, index, { index: bars.indexOf(index), count: bars.length });
+      const [group, points] = drawSeries(laid, series, index, bars[index] as Bars);
       inside.append(group);
       for (const point of points) {
         const within = point.px >= laid.left - 1 && point.px <= laid.left + laid.width + 1;
@@ -103,7 +103,10 @@ function domains(model: Chart, hidden: Set<number>): Zoom {
     const ends = axis === "y" ? shown.flatMap((series) => [...(series.low ?? []), ...(series.high ?? [])]) : [];
     const edges = traces.flatMap((trace) => trace.map((point) => point[axis === "x" ? 0 : 1]));
     const standing = shown.some((series) => series.style === "bars" || series.style === "histogram");
-    const values = [...shown.flatMap((series) => series[axis]), ...ends, ...edges, ...marks];
+    const bars = placeBars(model, hidden);
+    const tops = model.series.flatMap((series, index) => (hidden.has(index) ? [] : series.y.map((value, place) =>
+      value === null ? null : value + (bars[index]?.base[place] ?? 0))));
+    const values = [...(axis === "y" ? tops : shown.flatMap((series) => series.x)), ...ends, ...edges, ...marks];
     const found = extent(standing && axis === "y" && !log ? [...values, 0] : values, log) ?? (log ? [1, 10] : [0, 1]);
     const wide = widen(found, axis === "y" ? 0.06 : flush(model) ? 0.01 : 0.04, log);
     // Bars stand on the axis: no gap below zero, and half a bar's room beside the outermost.

@@ -194,7 +194,7 @@ function traceChart(model: Player, panels: Map<Key, Panel>, pixel: number): Char
   const time = (frame: number): number => model.times[Math.min(frame, model.times.length - 1)] ?? 0;
   return {
     kind: "chart", title: `At ${sayPosition(model, pixel)}`, x: axis("time", "s"), y: axis(model.quantity, ""), series: drawn,
-    alt: "Observed and predicted values at one point over time", caption: "", markers: [], ellipses: [], equal_aspect: false,
+    alt: "Observed and predicted values at one point over time", caption: "", markers: [], ellipses: [], equal_aspect: false, stacked: false,
     spans: model.windows.map(({ label, start, end, colour }) => ({ label, start: time(start), end: time(end), colour })),
   };
 }

@@ -106,7 +106,7 @@ function figureCharts(state: RunState): HTMLElement[] {
     const model: Chart = {
       kind: "chart", title: `Inverse PINN, ${name}`, x: axis("step"), y: axis(name), alt: `${name} over the steps, now ${formatValue(path[path.length - 1]?.[1] ?? null)}`,
       series: [{ name, x: path.map(([step]) => step), y: path.map(([, value]) => value), style: "line", low: null, high: null, band: false, colour: "blue", dashed: false, markers: true, labels: [] }],
-      caption: "", spans: [], markers: [], ellipses: [], equal_aspect: false,
+      caption: "", spans: [], markers: [], ellipses: [], equal_aspect: false, stacked: false,
     };
     return chart(model, { aspect: 0.3 });
   });

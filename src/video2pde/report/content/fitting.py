@@ -10,7 +10,7 @@ from video2pde.calibration import Calibration
 from video2pde.calibration.bootstrap import Bootstrap
 from video2pde.refinement.result import check_agreement, Refinement
 from video2pde.report import tables
-from video2pde.report.colours import library_colour, term_colour
+from video2pde.report.colours import BUDGET, library_colour, term_colour
 from video2pde.report.content.prediction import draw_over_time
 from video2pde.report.content.words import count, listed, number, percent, Story
 from video2pde.report.document import (
@@ -28,7 +28,7 @@ from video2pde.report.document import (
     Series,
     Tiles,
 )
-from video2pde.report.summaries import bootstrap_covariance, running_intervals, thin
+from video2pde.report.summaries import bootstrap_covariance, relative_half_widths, running_intervals, thin
 from video2pde.stages import FRONT
 from video2pde.terms.words import coefficient_units
 
@@ -95,11 +95,12 @@ def _coefficient_histories(story: Story, name: str, refinement: Refinement) -> l
         unit = coefficient_units(known[term], story.unit) if term in known else ""
         series = tuple(
             Series(
-                f"seed {run.seed}", *thin(run.history.steps, run.history.coefficients[:, column], MOST_STEPS),
+                f"seed {run.seed}",
+                *thin(run.history.steps, run.history.coefficients[:, column], MOST_STEPS),
                 colour=term_colour(term),
             )
             for run in refinement.runs
-        )  # fmt: skip
+        )
         final = refinement.coefficients[term]
         markers = [Marker("refined", final, "y", "ink")]
         if refinement.start is not None:
@@ -136,10 +137,14 @@ def _losses(name: str, refinement: Refinement) -> Chart:
     )
     markers = (Marker("the law joins", first, "x", "grey"),) if first else ()
     return Chart(
-        f"{name}: training", Axis("step"), Axis("relative error", log=True), series,
+        f"{name}: training",
+        Axis("step"),
+        Axis("relative error", log=True),
+        series,
         "Data error and residual of the law over the training, on trained and held-out points.",
-        "Relative to the field's spread and to its rate of change.", markers=markers,
-    )  # fmt: skip
+        "Relative to the field's spread and to its rate of change.",
+        markers=markers,
+    )
 
 
 def tell_calibration(story: Story) -> Section | None:
@@ -168,10 +173,11 @@ def tell_calibration(story: Story) -> Section | None:
 
 def _calibration_sentence(story: Story, chosen: Calibration) -> str:
     values = listed(
-        f"{number(e.value)} ({number(e.low)} to {number(e.high)}) for {story.term(n)}" if e.has_interval
+        f"{number(e.value)} ({number(e.low)} to {number(e.high)}) for {story.term(n)}"
+        if e.has_interval
         else f"{number(e.value)} for {story.term(n)}"
         for n, e in chosen.estimates.items()
-    )  # fmt: skip
+    )
     starts = f"all {len(chosen.attempts)} starts ended there" if chosen.starts_agree else "not all starts ended there"
     boot = chosen.bootstrap
     spread = "no bootstrap was made"
@@ -227,24 +233,32 @@ def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
 
 
 def _budget(story: Story, calibration: Calibration) -> tuple[Item, ...]:
-    """Show the error budget: a table, and what each line adds to the half-width of each coefficient."""
+    """Show the error budget: a table, and the half-width of each coefficient as a bar of its lines."""
     if not calibration.budget:
         return ()
-    names = tuple(line.name for line in calibration.budget)
+    sheet = tables.list_budget({calibration.library: calibration})
+    table = story.table(sheet.only("term", "line", "shift", "uncertainty", "share"))
+    halves = relative_half_widths(calibration)
+    if not np.isfinite(halves).any():
+        return (table,)
+    names = tuple(story.term(term.name) for term in calibration.terms)
     series = tuple(
-        Series(story.term(term.name), range(len(names)), 100 * share, style="bars", colour=term_colour(term.name))
-        for term, share in zip(calibration.terms, calibration.budget_shares.T, strict=True)
+        Series(line.name, range(len(names)), 100 * share * halves, style="bars", colour=BUDGET.get(line.name))
+        for line, share in zip(calibration.budget, calibration.budget_shares, strict=True)
+        if share.any()
     )
+    totals = listed(f"{percent(half)} for {name}" for name, half in zip(names, halves, strict=True))
     chart = Chart(
         f"Error budget of {calibration.library}",
-        Axis("line", categories=names),
-        Axis("share of the squared half-width", "%"),
+        Axis("coefficient", categories=names),
+        Axis("half-width of the interval, of the value", "%"),
         series,
-        f"What each line of the error budget adds to the intervals of {calibration.library}.",
-        "Half-widths add in quadrature, so that the shares of one coefficient add up to 100 %.",
+        f"The half-widths of {calibration.library}, {totals}, divided among the lines of the error budget.",
+        "A bar is as high as the half-width of the 95 % interval. Half-widths add in quadrature: each line takes the "
+        "part of the bar that is its share of the squared half-width.",
+        stacked=True,
     )
-    sheet = tables.list_budget({calibration.library: calibration})
-    return story.table(sheet.only("term", "line", "shift", "uncertainty", "share")), chart
+    return table, chart
 
 
 def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
@@ -257,13 +271,16 @@ def _bootstrap(story: Story, calibration: Calibration) -> tuple[Item, ...]:
     quantities = tuple(Quantity(n, u, e) for n, u, e in zip(names, units, estimates, strict=True))
     centre, covariance = bootstrap_covariance(boot)
     pairs = Pairs(
-        f"Bootstrap replicates of {calibration.library}", quantities, boot.draws,
+        f"Bootstrap replicates of {calibration.library}",
+        quantities,
+        boot.draws,
         f"{boot.converged} replicates of {listed(names)}, their histograms and 95 % ellipses.",
-        centre, covariance,
+        centre,
+        covariance,
         caption="Shaded: the 95 % interval reported, which includes every line of the error budget. Ellipses hold 95 % "
         "of the replicates.",
         colour=library_colour(calibration.library) or "blue",
-    )  # fmt: skip
+    )
     return pairs, Tiles(_convergence(boot, names, units, calibration)), *_histograms(boot, names, units, calibration)
 
 
@@ -273,13 +290,24 @@ def _convergence(
     counts, middle, low, high = running_intervals(boot.draws)
     return tuple(
         Chart(
-            f"Interval of {names[k]} against replicates", Axis("replicates"), Axis("coefficient", units[k]),
-            (Series("median and 95 % interval", counts, middle[:, k], low=low[:, k], high=high[:, k], band=True,
-                    colour=term_colour(calibration.terms[k].name)),),
+            f"Interval of {names[k]} against replicates",
+            Axis("replicates"),
+            Axis("coefficient", units[k]),
+            (
+                Series(
+                    "median and 95 % interval",
+                    counts,
+                    middle[:, k],
+                    low=low[:, k],
+                    high=high[:, k],
+                    band=True,
+                    colour=term_colour(calibration.terms[k].name),
+                ),
+            ),
             f"Median and 95 % range of the first replicates of {names[k]}; it should settle.",
         )
         for k in range(len(names))
-    )  # fmt: skip
+    )
 
 
 def _histograms(
@@ -287,13 +315,15 @@ def _histograms(
 ) -> tuple[Item, ...]:
     charts = tuple(
         Chart(
-            f"Replicates of {names[k]}", Axis("coefficient", units[k]), Axis("replicates"),
+            f"Replicates of {names[k]}",
+            Axis("coefficient", units[k]),
+            Axis("replicates"),
             (histogram(names[k], boot.draws[:, k], colour=term_colour(term.name)),),
             f"Histogram of the replicates of {names[k]}.",
             markers=(Marker("fit", float(calibration.fit.coefficients[k])),),
         )
         for k, term in enumerate(calibration.terms)
-    )  # fmt: skip
+    )
     return (Details("Histograms", (Tiles(charts),)),)
 
 
