@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_problems import known_problem, SETTINGS, truth_of
+from calibration_problems import known_problem, pose, SETTINGS, truth_of
+from known_fields import known_field
 
 from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.front import _Target, fit_front, FrontFit
 from video2pde.calibration.problem import Problem
 from video2pde.rollout.metrics import front_radii
+from video2pde.settings import load_settings
 
 Posed = tuple[Problem, list[float], Fit]
 
@@ -30,9 +32,7 @@ def fronts(posed: Posed) -> tuple[FrontFit, ...]:
 
 def test_both_starts_end_at_the_law(posed: Posed, fronts: tuple[FrontFit, ...]) -> None:
     truth = dict(zip(("grad_squared", "laplacian"), truth_of("C", posed[0]), strict=True))
-    assert [(f.source, f.positive) for f in fronts] == [
-        ("calibrated", True), ("pinn", True), ("calibrated", False),
-    ]  # fmt: skip
+    assert [(f.source, f.positive) for f in fronts] == [("calibrated", True), ("pinn", True), ("calibrated", False)]
     assert all(f.converged for f in fronts)
     for found in fronts:
         assert found.coefficients == pytest.approx(truth, rel=0.05)
@@ -79,3 +79,24 @@ def test_a_start_that_cannot_be_rolled_out_is_no_convergence(posed: Posed) -> No
     assert positive.coefficients == pytest.approx(dict(zip(fit.terms, fit.coefficients, strict=True)), rel=0.05)
     assert not free.converged
     assert free.reason == "no rollout could be completed from this start"
+
+
+def test_a_diffusion_of_ones_own_stays_positive_too() -> None:
+    own = {"half": [{"density": "u/2", "derivative": "xx"}, {"density": "u/2", "derivative": "yy"}]}
+    settings = load_settings(
+        overrides={
+            "run.workers": 1,
+            "terms": own,
+            "libraries": {"Mine": ["grad_squared", "half"]},
+            "front.times": 8,
+        }
+    )
+    problem, guess = pose(known_field("C", 48, 60), "Mine", settings)
+    fit = fit_rollout(problem, guess, settings.calibration)
+    background = np.full(len(problem.window.times), 0.1)
+    starts = {"far": [guess[0], -5.0]}
+    positive, free = fit_front(problem, fit, starts, settings.front, settings.rollout, background)
+    assert positive.positive
+    assert positive.converged
+    assert positive.coefficients["half"] == pytest.approx(2 * 0.666, rel=0.05)
+    assert not free.positive

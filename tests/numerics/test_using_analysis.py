@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from using_laws import LAWS, make_model, WIDE
+from using_laws import LAWS, make_model, TIMES, VELOCITY, WIDE
 
+from video2pde.field import Windows
 from video2pde.rollout.model import Model
 from video2pde.terms import Term
-from video2pde.using import analyse_model, Statement
+from video2pde.using import analyse_model, Analysis, SavedModel, Statement
 from video2pde.using.linear import find_equilibria, growth_rate, is_divergence, linearise, measure_front_speed
 
 
@@ -44,6 +45,25 @@ def test_linear_growth_and_divergences() -> None:
     assert "Conserved content" not in statements({"porous": 2.0, "u_cubed": -0.1, "laplacian": 0.3})
     assert is_divergence(Term.of("mine", ("x", "u*u_y"), ("yy", "u**3")))
     assert not is_divergence(Term.of("mine", ("x", "u"), ("", "u**3")))
+
+
+def test_a_diffusion_of_ones_own_is_known_by_what_it_does() -> None:
+    half = Term.of("half", ("xx", "u/2"), ("yy", "u/2"))
+    steep = Term.of("steep", ("", "u_x**2 + u_y**2"))
+
+    def analyse(diffusion: float) -> Analysis:
+        drift = (WIDE, Windows.split(len(TIMES)), TIMES, VELOCITY)
+        return analyse_model(SavedModel.of([steep, half], {"steep": 2.0, "half": diffusion}, *drift))
+
+    named, own = analyse_model(make_model({"grad_squared": 2.0, "laplacian": 0.4}, WIDE)), analyse(0.8)
+    assert own.kind == named.kind == "Cole–Hopf"
+    assert [group.value for group in own.groups] == pytest.approx([group.value for group in named.groups])
+    assert [item.title for item in own.statements] == [item.title for item in named.statements]
+    assert all(item.holds for item in own.statements if item.residual is not None)
+    backward = analyse(-0.8)
+    assert backward.kind == "ill-posed"
+    assert "half" in backward.statements[0].text
+    assert "-0.8" in backward.statements[0].text
 
 
 def test_a_negative_laplacian_is_called_ill_posed() -> None:

@@ -1,4 +1,4 @@
-"""Front-aware recalibration: coefficients that place the plume's front, with a positive Laplacian.
+"""Front-aware recalibration: coefficients that place the plume's front, with a positive diffusion.
 
     J = J_pix + w_f J_radius + w_g J_growth
 
@@ -21,17 +21,20 @@ from video2pde.calibration.blocks import LAW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.problem import Problem
 from video2pde.settings import FrontSettings, RolloutSettings
+from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 
 Array = NDArray[np.float64]
 
 STEP = 1e-4
+LEAST_POSITIVE = 1e-3
+"""Share of its scale at which a coefficient starts that must become positive."""
 PENALTY = 1e3
 """Residual of a rollout that fails: finite, so that the optimiser steps back."""
 
 
 @dataclass(frozen=True, eq=False)
 class FrontFit:
-    """Hold a front-aware fit: its source, coefficients, objective and parts, and whether β was kept positive."""
+    """Hold a front-aware fit: source, coefficients, objective and its parts; whether diffusion was kept positive."""
 
     source: str
     positive: bool
@@ -52,15 +55,15 @@ def fit_front(
     rollout: RolloutSettings,
     background: Array,
 ) -> tuple[FrontFit, ...]:
-    """Recalibrate from every start with the Laplacian positive (fitted as a logarithm), and once unconstrained.
+    """Recalibrate from every start with diffusion positive (fitted as a logarithm), and once unconstrained.
 
     ``background`` (t,) is what levels are counted from.
     """
     target = _Target(problem, fit, settings, rollout, background)
-    names = [term.name for term in problem.terms]
-    constrained = [True, False] if "laplacian" in names else [False]
+    diffusion = np.array([is_diffusion(term, EMPTY_TO_FULL) for term in problem.terms])
+    constrained = [True, False] if diffusion.any() else [False]
     return tuple(
-        _minimise(target, names, source, list(guess), positive)
+        _minimise(target, source, np.asarray(guess, float), diffusion & positive)
         for positive in constrained
         for source, guess in starts.items()
         if positive or source == next(iter(starts)) or len(constrained) == 1
@@ -83,7 +86,7 @@ class _Target:
         self.size = np.maximum(self.radii, 0.02 * self.radii.max())
 
     def _radii(self, frames: Array) -> Array:
-        """Give soft equivalent radii, (time, level)."""
+        """Return soft equivalent radii, (time, level)."""
         grid, weight = self.problem.window.grid, self.problem.window.weight
         above = (frames - self.background[:, None, None]) / self.settings.softness
         # level by level: all of them at once would be many times the frames
@@ -91,7 +94,7 @@ class _Target:
         return np.asarray(np.sqrt(np.stack(areas, axis=1) * grid.dx * grid.dy / np.pi))
 
     def residuals(self, points: Sequence[Array]) -> list[Array]:
-        """Give the residual vector of several sets of coefficients, rolled out side by side."""
+        """Return the residual vector of several sets of coefficients, rolled out side by side."""
         problem = self.problem
         scenes = [problem.scene({**self.fit.values, LAW: point}, self.fit.start) for point in points]
         models, velocity = [scene.model for scene in scenes], np.stack([scene.velocity for scene in scenes])
@@ -130,17 +133,15 @@ class _Target:
         return pixel, radius, growth_part
 
 
-def _minimise(target: _Target, names: list[str], source: str, guess: list[float], positive: bool) -> FrontFit:
+def _minimise(target: _Target, source: str, guess: Array, log: NDArray[np.bool_]) -> FrontFit:
+    """Fit from one start; coefficients marked by ``log`` stay positive."""
     scales = target.problem.law.scale
-    log = names.index("laplacian") if positive else -1
-    first = np.asarray(guess, float) / scales
-    if positive:
-        first[log] = np.log(max(guess[log], 1e-3 * scales[log]) / scales[log])
+    first = guess / scales
+    first[log] = np.log(np.maximum(guess[log], LEAST_POSITIVE * scales[log]) / scales[log])
 
     def coefficients(z: Array) -> Array:
         values = z * scales
-        if positive:
-            values[log] = scales[log] * np.exp(np.clip(z[log], -20, 5))
+        values[log] = scales[log] * np.exp(np.clip(z[log], -20, 5))
         return np.asarray(values)
 
     def residual(z: Array) -> Array:
@@ -153,16 +154,16 @@ def _minimise(target: _Target, names: list[str], source: str, guess: list[float]
 
     result = least_squares(residual, first, jacobian, method="trf", xtol=1e-5, ftol=1e-8, gtol=1e-12, max_nfev=60)
     pixel, radius, growth = target.parts(result.fun)
-    found = dict(zip(names, (float(c) for c in coefficients(result.x)), strict=True))
+    names = [term.name for term in target.problem.terms]
     failed = 2 * float(result.cost) >= PENALTY**2
     return FrontFit(
-        source,
-        positive,
-        found,
-        2 * float(result.cost),
-        pixel,
-        radius,
-        growth,
-        bool(result.status > 0) and not failed,
-        "no rollout could be completed from this start" if failed else str(result.message),
+        source=source,
+        positive=bool(log.any()),
+        coefficients=dict(zip(names, (float(c) for c in coefficients(result.x)), strict=True)),
+        objective=2 * float(result.cost),
+        pixel=pixel,
+        radius=radius,
+        growth=growth,
+        converged=bool(result.status > 0) and not failed,
+        reason="no rollout could be completed from this start" if failed else str(result.message),
     )

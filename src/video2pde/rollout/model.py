@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from video2pde.errors import InputError
 from video2pde.flow import Flow
 from video2pde.rollout.equation import write_equation
 from video2pde.terms import CATALOGUE, get_term, Term
+from video2pde.terms.symbol import multiple_of
 from video2pde.terms.words import Words
 
 
@@ -69,6 +70,16 @@ class Model:
     def coefficient(self, name: str) -> float:
         """Return a term's coefficient, 0 where the model does not have it."""
         return sum((c for term, c in zip(self.terms, self.coefficients, strict=True) if term.name == name), 0.0)
+
+    def amount(self, name: str) -> float:
+        """Return how much of a catalogued term the law holds, under whatever name: 2β where a user's own is 2Δu."""
+        known = CATALOGUE[name]
+        return sum((c * multiple_of(t, known) for t, c in zip(self.terms, self.coefficients, strict=True)), 0.0)
+
+    def consists_of(self, names: Sequence[str]) -> bool:
+        """Tell whether each term that the law holds is, under whatever name, one of these of the catalogue."""
+        held = [term for term, c in zip(self.terms, self.coefficients, strict=True) if c]
+        return all(any(multiple_of(term, CATALOGUE[name]) for name in names) for term in held)
 
     def with_measured_drift(self) -> Model:
         """Take the drift as measured: c_x = c_y = 1."""

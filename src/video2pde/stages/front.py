@@ -14,6 +14,7 @@ from video2pde.rollout.model import Model
 from video2pde.settings import Settings
 from video2pde.stages.calibration import pose_problem
 from video2pde.stages.structure import Contender, Discovery
+from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 
 FRONT = "front-aware"
 
@@ -37,8 +38,8 @@ def recalibrate_fronts(
 
 
 def _tracks_front(contender: Contender) -> bool:
-    """Tell whether front-aware recalibration means anything: the paper's gradient family, and diffusion."""
-    return any(term.name == "laplacian" for term in contender.terms) and len(contender.terms) > 1
+    """Tell whether front-aware recalibration means anything: diffusion, and something that moves the front."""
+    return len(contender.terms) > 1 and any(is_diffusion(term, EMPTY_TO_FULL) for term in contender.terms)
 
 
 def recalibrate_front(
@@ -61,7 +62,7 @@ def recalibrate_front(
 def final_models(
     calibrations: Mapping[str, Calibration], fronts: Mapping[str, tuple[FrontFit, ...]]
 ) -> dict[str, Model]:
-    """Gather the calibrated models and the front-aware ones that kept the Laplacian positive.
+    """Gather the calibrated models and the front-aware ones that kept diffusion positive.
 
     Parameters
     ----------

@@ -76,3 +76,19 @@ def is_diffusion(term: Term, levels: tuple[float, ...] = LEVELS) -> bool:
         return False
     found = np.stack([damping(term, level, order) for level in levels])
     return bool((found >= 0).all() and (found.max(axis=1) > 0).all())
+
+
+@lru_cache(maxsize=2048)
+def multiple_of(term: Term, known: Term) -> float:
+    """Return c where a term, written out, is c times a known one; 0 where it is no multiple of it.
+
+    Examples
+    --------
+    >>> from video2pde.terms import CATALOGUE
+    >>> multiple_of(Term.of("mine", ("xx", "u/2"), ("yy", "u/2")), CATALOGUE["laplacian"])
+    0.5
+    >>> multiple_of(CATALOGUE["porous"], CATALOGUE["laplacian"])
+    0.0
+    """
+    ratio = sympy.cancel(term.strong / known.strong)
+    return float(ratio) if ratio.is_number else 0.0

@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from video2pde.field import Grid
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
+from video2pde.terms import CATALOGUE
+from video2pde.terms.symbol import is_diffusion, multiple_of
+from video2pde.terms.words import describe
 from video2pde.using.edges import state_edges
 from video2pde.using.identities import (
     CLOSED,
@@ -95,31 +98,28 @@ class _Subject:
     @property
     def transform(self) -> Transform | None:
         """The Cole–Hopf transform where the law has one."""
-        beta = self.model.value("laplacian")
-        if beta <= 0 or any(term.name not in TRANSFORMED for term in self.law.terms):
+        a, a2, beta = (self.law.amount(name) for name in TRANSFORMED)
+        if beta <= 0 or not self.law.consists_of(TRANSFORMED):
             return None
-        return Transform(
-            self.model.value("grad_squared"), self.model.value("u_grad_squared"), beta, self.low, self.high
-        )
+        return Transform(a, a2, beta, self.low, self.high)
 
     @property
     def kind(self) -> str:
         if self.transform is not None:
             return "Cole–Hopf" if self.transform.gain > 0 else "diffusion"
-        names = {term.name for term in self.law.terms}
-        react = reaction(self.law) != 0
-        return "reaction–diffusion" if react and "laplacian" in names else "other"
+        spreads = any(is_diffusion(term) for term in self.law.terms)
+        return "reaction–diffusion" if spreads and reaction(self.law) != 0 else "other"
 
     # -------------------------------------------------------------- numbers without dimension
 
     def groups(self) -> tuple[Group, ...]:
-        beta, reach = self.model.value("laplacian"), self.high - self.low
+        beta, reach = self.law.amount("laplacian"), self.high - self.low
         if beta == 0:
             return ()
         length = max(self.model.grid.height, self.model.grid.width)
         speed = float(np.hypot(*(np.array(self.model.drift.velocity) * self.model.drift.scale).mean(axis=0)))
         found = [Group("Péclet number", r"|\mathbf{v}|L/\beta", speed * length / abs(beta))]
-        a, a2, r = (self.model.value(name) for name in ("grad_squared", "u_grad_squared", "u"))
+        a, a2, r = (self.law.amount(name) for name in ("grad_squared", "u_grad_squared", "u"))
         if a:
             found.append(Group("gradient number", r"a\,\Delta u/\beta", a * reach / beta))
         if a2:
@@ -142,11 +142,9 @@ class _Subject:
             return None
         rates = [(level, *grid_scale_growth(self.law, level, grid)) for level in levels]
         level, rate, on_grid = max(rates, key=lambda item: item[1])
-        beta = self.model.value("laplacian")
-        cause = f"The diffusion β = {beta:.4g} is negative" if beta < 0 else "The leading term has the wrong sign"
         text = (
-            f"{cause}: waves grow the faster the shorter they are, and no solution depends continuously on its first "
-            "frame."
+            f"{self._cause()}: waves grow the faster the shorter they are, and no solution depends continuously on "
+            "its first frame."
         )
         if rate <= 0 or on_grid <= 0:
             return Statement(
@@ -162,6 +160,20 @@ class _Subject:
             residual,
             None,
             None if residual is None else residual < GROWTH_TOLERANCE,
+        )
+
+    def _cause(self) -> str:
+        """Name the diffusion that is negative."""
+        pairs = zip(self.law.terms, self.law.coefficients, strict=True)
+        negative = [(term, c) for term, c in pairs if c < 0 and is_diffusion(term)]
+        if not negative:
+            return "The leading term has the wrong sign"
+        term, value = negative[0]
+        plain = multiple_of(term, CATALOGUE["laplacian"]) == 1
+        return (
+            f"The diffusion β = {value:.4g} is negative"
+            if plain
+            else (f"The diffusion {describe(term).text} is negative, {value:.4g}")
         )
 
     # -------------------------------------------------------------- Cole–Hopf and diffusion
@@ -235,10 +247,10 @@ class _Subject:
         """State what becomes of ∫u where the law is a divergence, or a divergence with linear growth."""
         if self.transform is not None:
             return []  # said there already
-        others = [term.name for term in self.law.terms if not is_divergence(term) and self.model.value(term.name)]
-        if others not in ([], ["u"]):
+        pairs = zip(self.law.terms, self.law.coefficients, strict=True)
+        if any(c and not is_divergence(term) and not multiple_of(term, CATALOGUE["u"]) for term, c in pairs):
             return []
-        rate = self.model.value("u")
+        rate = self.law.amount("u")
         grid = _similar(self.model.grid, 48)
         u0 = periodic_plume(grid, self.low, self.high)
         film = float(np.ptp(self.model.times)) or 1.0
@@ -288,9 +300,8 @@ class _Subject:
 
     def state_front(self) -> list[Statement]:
         """State the speed of a Fisher front where the law has one, and check it on a simulated front."""
-        names = {term.name for term in self.law.terms if self.model.value(term.name)}
-        r, q, d = self.model.value("u"), -self.model.value("u_squared"), self.model.value("laplacian")
-        if names != {"u", "u_squared", "laplacian"} or min(r, q, d) <= 0:
+        r, q, d = self.law.amount("u"), -self.law.amount("u_squared"), self.law.amount("laplacian")
+        if min(r, q, d) <= 0 or not self.law.consists_of(("u", "u_squared", "laplacian")):
             return []
         measured, predicted = measure_front_speed(r, q, d)
         residual = abs(measured / predicted - 1)
@@ -309,7 +320,7 @@ class _Subject:
 
     def state_sharpening(self) -> list[Statement]:
         """State that gradients steepen without bound where nothing spreads them."""
-        steep = self.model.value("grad_squared") or self.model.value("u_grad_squared")
+        steep = self.law.amount("grad_squared") or self.law.amount("u_grad_squared")
         spread = [term.name for term in self.law.terms if max((sum(order) for order in term.jets), default=0) >= 2]
         if not steep or spread:
             return []

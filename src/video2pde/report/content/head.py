@@ -73,7 +73,7 @@ def compose_head(story: Story, player: bool = True) -> Head:
 
 
 def film_name(story: Story) -> str:
-    """Give the recording's file name."""
+    """Return the recording's file name."""
     film = story.run.field
     path = "" if film is None else film.provenance.path
     return PurePath(path).name or "the recording"
@@ -89,7 +89,7 @@ def _summary(story: Story, selection: Selection) -> Text:
         persistence = run.test.scores.persistence.full.rrmse
         parts.append(f" Keeping the last known frame is wrong by {percent(persistence)} on the held-out frames.")
     else:
-        diffusion_alone = {term.name for term in run.chosen.terms} == {"laplacian"} if run.chosen else False
+        diffusion_alone = run.chosen is not None and run.chosen.model.consists_of(("laplacian",))
         parts.append(f" {compare_held_out(score, run.test.scores, diffusion_alone)}")
     return (*parts, " See ", Link("how it was chosen", "selection"), ".")
 
@@ -124,11 +124,13 @@ def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
     equation = Equation(words.latex, words.text, _caption(story))
     terms = tuple(
         _coefficient(
-            story.term_math(term.name), MEANINGS.get(term.name, "a term of your own"), chosen.estimates[term.name],
+            story.term_math(term.name),
+            MEANINGS.get(term.name, "a term of your own"),
+            chosen.estimates[term.name],
             coefficient_units(term, story.unit),
         )
         for term in chosen.terms
-    )  # fmt: skip
+    )
     motion = _motion(story)
     scales = chosen.drift_scale if motion is None or not motion.negligible else {}
     drift = tuple(
