@@ -39,7 +39,7 @@ def make_recording(n: int = 200, frames: int = 1009) -> Field:
 
 
 def clock(function: Callable[[], Result], repeats: int = 1) -> tuple[float, Result]:
-    """Give the shortest time of some calls, and the last result."""
+    """Return the shortest time of some calls, and the last result."""
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()
@@ -49,7 +49,7 @@ def clock(function: Callable[[], Result], repeats: int = 1) -> tuple[float, Resu
 
 
 def peak_memory(function: Callable[[], object]) -> int:
-    """Give the peak of the memory that a call allocates, in bytes."""
+    """Return the peak of the memory that a call allocates, in bytes."""
     tracemalloc.start()
     function()
     peak = tracemalloc.get_traced_memory()[1]

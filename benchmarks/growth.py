@@ -67,7 +67,7 @@ class Growth:
 
 
 def shortest(work: Callable[[], object]) -> float:
-    """Give the shortest time of some calls, in seconds: at least two, and more while they are quick."""
+    """Return the shortest time of some calls, in seconds: at least two, and more while they are quick."""
     times: list[float] = []
     while len(times) < 2 or (sum(times) < ENOUGH_SECONDS and len(times) < MOST_REPEATS):
         began = time.perf_counter()

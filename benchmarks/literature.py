@@ -47,7 +47,7 @@ def term_name(power: int, order: str) -> str:
 
 
 def make_settings(overrides: Mapping[str, Any]) -> Settings:
-    """Give default settings with the candidates D^α(u^p) as a library, and what is changed."""
+    """Return default settings with the candidates D^α(u^p) as a library, and what is changed."""
     terms = {
         term_name(power, order): [{"derivative": order, "density": f"u**{power}"}]
         for power, order in product(POWERS, ORDERS)
@@ -155,7 +155,7 @@ right.
 
 
 def identify(recording: Field, settings: Settings) -> tuple[dict[str, float], dict[str, float]]:
-    """Give the coefficients of the robust terms, and those of the sparse fit alone."""
+    """Return the coefficients of the robust terms, and those of the sparse fit alone."""
     weak = weak_system(recording, no_drift(recording), settings, len(recording))
     diagnosis = diagnose(weak, settings).libraries[LIBRARY]
     robust = fit_library(LIBRARY, diagnosis.robust, weak.system, settings.regression)

@@ -48,7 +48,7 @@ cannot.
 
 
 def make_peer_case(law: str) -> Case:
-    """Give the preset of a law with a constant drift."""
+    """Return the preset of a law with a constant drift."""
     return make_case(law, swing=0.0)
 
 
@@ -90,7 +90,7 @@ def run_task(task: Task, folder: Path, law: str) -> Outcome:
 
 
 def measure_memory() -> tuple[float, float]:
-    """Give the resident memory now and its peak so far, in MiB; not numbers where the system does not say."""
+    """Return the resident memory now and its peak so far, in MiB; not numbers where the system does not say."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     except OSError:

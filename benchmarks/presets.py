@@ -39,7 +39,7 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
 
 
 def make_recording(noise: float = 0.004, background: float = 0.25) -> Field:
-    """Give the recording: law C, 200 × 200 cells, 305 frames."""
+    """Return the recording: law C, 200 × 200 cells, 305 frames."""
     field = exact_field(
         make_case("C", background=background, peak=0.6), Grid(200, 200, 200.0, 200.0), np.linspace(0, 34, 305)
     )
@@ -74,7 +74,7 @@ def measure(recording: Field, overrides: Mapping[str, Any]) -> dict[str, float]:
 
 
 def run() -> list[dict[str, Any]]:
-    """Give the errors in per cent of every row, as benchmark rows."""
+    """Return the errors in per cent of every row, as benchmark rows."""
     recording = make_recording()
     truth = make_case("C").law.coefficients
     rows = []

@@ -83,7 +83,7 @@ def make_batch(points: int) -> Batch:
 
 
 def seconds_per_call(function: Callable[[], Any], repeats: int = 20) -> float:
-    """Give the median time of a call after a first one that compiles."""
+    """Return the median time of a call after a first one that compiles."""
     jax.block_until_ready(function())
     taken = []
     for _ in range(repeats):
@@ -149,7 +149,7 @@ def time_training(name: str, sizes: Sizes, device: str) -> list[dict[str, Any]]:
 
 
 def run(device: str = "cpu", whole: bool = False) -> list[dict[str, Any]]:
-    """Give all rows; ``whole`` adds two complete trainings."""
+    """Return all rows; ``whole`` adds two complete trainings."""
     gpu = device == "gpu"
     with jax.default_device(find_device(device)):  # type: ignore[arg-type]
         rows = time_derivatives()

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 def first_frame() -> np.ndarray:
-    """Give an asymmetric plume on a background."""
+    """Return an asymmetric plume on a background."""
     y, x = np.meshgrid(GRID.y, GRID.x, indexing="ij")
     plume = 0.5 * np.exp(-((x - 95) ** 2 / 400 + (y - 80) ** 2 / 250)) + 0.3 * np.exp(
         -((x - 115) ** 2 + (y - 105) ** 2) / 300
@@ -38,7 +38,7 @@ def first_frame() -> np.ndarray:
 
 
 def fastest(*functions: Callable[[], Any], repeats: int = 20, inner: int = 1) -> list[float]:
-    """Give the shortest time of each function in seconds, the functions taking turns."""
+    """Return the shortest time of each function in seconds, the functions taking turns."""
     best = [np.inf] * len(functions)
     for function in functions:
         function()

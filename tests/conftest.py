@@ -28,7 +28,7 @@ Result = subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def command_line() -> Callable[..., list[str]]:
-    """Give the words that start ``video2pde`` with arguments in a process of its own."""
+    """Return the words that start ``video2pde`` with arguments in a process of its own."""
     return lambda *arguments: [sys.executable, "-m", "video2pde.cli", *map(str, arguments)]
 
 

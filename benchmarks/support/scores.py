@@ -14,7 +14,7 @@ def active_terms(coefficients: Mapping[str, float]) -> set[str]:
 
 
 def largest_error(found: Mapping[str, float], truth: Mapping[str, float]) -> float:
-    """Give E∞ = max_j |ξ_j − ξ*_j| / |ξ*_j| over the true terms; a term that was dropped is off by 1."""
+    """Return E∞ = max_j |ξ_j − ξ*_j| / |ξ*_j| over the true terms; a term that was dropped is off by 1."""
     true = active_terms(truth)
     if not true:
         raise ValueError("E∞ needs a true term: give a law with a coefficient that is not zero")
@@ -22,7 +22,7 @@ def largest_error(found: Mapping[str, float], truth: Mapping[str, float]) -> flo
 
 
 def positivity_ratio(found: Mapping[str, float], truth: Mapping[str, float]) -> float:
-    """Give TPR = TP/(TP + FN + FP): 1 where exactly the true terms are active."""
+    """Return TPR = TP/(TP + FN + FP): 1 where exactly the true terms are active."""
     selected, true = active_terms(found), active_terms(truth)
     return len(selected & true) / len(selected | true) if selected | true else 1.0
 

@@ -41,7 +41,7 @@ def to_tables(rows: Sequence[Row]) -> list[str]:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    """Give a row's cells by column, as text."""
+    """Return a row's cells by column, as text."""
     if "value" not in row:
         return {str(key): format_value(value) for key, value in row.items()}
     limit = "" if row.get("limit") is None else f"{row['limit']:g}{' EXCEEDED' if exceeds(row) else ''}"

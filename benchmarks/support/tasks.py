@@ -203,7 +203,7 @@ EVERY = 5
 
 
 def two_states(train: Field, smoothing: float) -> tuple[Any, Any]:
-    """Give PySINDy's array (y, x, t, state) with states u and |∇u|² (which its libraries lack), and its grid."""
+    """Return PySINDy's array (y, x, t, state) with states u and |∇u|² (which its libraries lack), and its grid."""
     from pysindy.utils import AxesArray  # type: ignore[import-untyped]
     from scipy.ndimage import gaussian_filter
 

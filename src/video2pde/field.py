@@ -94,7 +94,7 @@ class Windows:
 
     @classmethod
     def split(cls, frames: int, train: float = 0.6, validation: float = 0.2) -> Windows:
-        """Give the first ``train`` share to training, the next ``validation`` share to validation."""
+        """Assign the first ``train`` share to training, the next ``validation`` share to validation."""
         return cls._at(frames, round(train * frames), round((train + validation) * frames), train, validation)
 
     @classmethod
@@ -140,7 +140,7 @@ class Windows:
 
 
 def change_so_far(field: Field) -> NDArray[np.float64]:
-    """Give how much the picture has changed up to each frame, (t,): the path of its block averages less noise."""
+    """Return how much the picture has changed up to each frame, (t,): the path of its block averages less noise."""
     inside = np.ones(field.grid.shape, bool) if field.mask is None else field.mask
     blocks = block_means(field.values, inside)
     noise = 0.0
@@ -449,7 +449,7 @@ def is_uniform(times: NDArray[np.float64]) -> bool:
 
 
 def noise_weights(times: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give weights (t − 2, 3) on three neighbouring frames whose sum is noise alone, with the noise's own variance.
+    """Return weights (t − 2, 3) on three neighbouring frames whose sum is noise alone, with the noise's own variance.
 
     The middle frame less the straight line through its neighbours: (1, −2, 1)/√6 where frames are evenly spaced.
     """

@@ -31,15 +31,18 @@ from video2pde.terms.words import coefficient_units, describe
 SCHEMA = 2
 """2: verdict ``approximation``, and ``fit``; intervals hold the lack of fit."""
 VERDICTS = {
-    "law": "law found", "approximation": "an approximation, not the law", "ambiguous": "ambiguous", "no_law": "no law",
-}  # fmt: skip
+    "law": "law found",
+    "approximation": "an approximation, not the law",
+    "ambiguous": "ambiguous",
+    "no_law": "no law",
+}
 STEADY = 0.2
 """Range of the drift, relative to its mean speed, up to which its mean alone is worth telling."""
 PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
 
 
 def package_versions() -> dict[str, str]:
-    """Give the versions of the packages that results depend on, as far as they are installed."""
+    """Return the versions of the packages that results depend on, as far as they are installed."""
     found = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -134,7 +137,7 @@ def finished(run: Run) -> Finished:
 
 
 def held_out_noise(run: Run) -> float | None:
-    """Give the relative error that the camera's noise alone makes on the test window; None before it was read."""
+    """Return the relative error that the camera's noise alone makes on the test window; None before it was read."""
     if run.test is None or run.field is None or run.windows is None:
         return None
     return relative_noise(run.field.values[run.windows.test])
@@ -279,7 +282,7 @@ def summarise_motion(law: Calibration, field: Field) -> Motion:
 
 
 def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
-    """Give one law as ``result.json`` holds it."""
+    """Return one law as ``result.json`` holds it."""
     unit, flow = grid.unit, calibration.model.flow
     return {
         "library": calibration.library,

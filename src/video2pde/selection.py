@@ -204,9 +204,10 @@ def select(
     lowest = min(c.rrmse for c in admissible)
     leader = min(admissible, key=lambda c: c.rrmse)
     close = [
-        c for c in admissible
+        c
+        for c in admissible
         if c.rrmse <= lowest * (1 + tolerance) and not _clearly_worse(c, leader, calibrations, scores, settings)
-    ]  # fmt: skip
+    ]
     smallest = min(len(c.terms) for c in close)
     rivals = sorted((c for c in close if len(c.terms) == smallest), key=lambda c: c.rrmse)
     winner = _best_of_one_size(rivals, calibrations, scores, settings, tests)
@@ -246,9 +247,15 @@ def _weigh_fit(found: Selection, tests: Mapping[str, FitTest]) -> Selection:
 
 def _renamed(found: Selection, verdict: Verdict, reason: str) -> Selection:
     return _freeze(
-        verdict, reason, found.chosen, found.alternatives, found.front_best, found.candidates, found.tolerance,
+        verdict,
+        reason,
+        found.chosen,
+        found.alternatives,
+        found.front_best,
+        found.candidates,
+        found.tolerance,
         found.tied or ((found.chosen,) if verdict == "ambiguous" and found.chosen else ()),
-    )  # fmt: skip
+    )
 
 
 def _leaves_more(candidate: Candidate, others: Sequence[Candidate], tests: Mapping[str, FitTest]) -> bool:

@@ -89,7 +89,7 @@ class KillAt:
 
 
 def contents(path: Path) -> dict[str, Any]:
-    """Give all that a run leaves, less times of day and durations."""
+    """Return all that a run leaves, less times of day and durations."""
     result = json.loads((path / "result.json").read_text())
     left: dict[str, Any] = {"timed": sorted(result.pop("timings_s")), "result.json": result}
     for file in sorted(path.rglob("*")):

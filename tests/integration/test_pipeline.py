@@ -56,7 +56,7 @@ def stage_file(folder: Path, stage: str) -> Path:
 
 
 def content(folder: Path, stage: str) -> dict[str, bytes]:
-    """Give the bytes of an artefact, without the key under which it was stored."""
+    """Return the bytes of an artefact, without the key under which it was stored."""
     with zipfile.ZipFile(stage_file(folder, stage)) as archive:
         return {name: archive.read(name) for name in archive.namelist() if name != "meta.json"}
 

@@ -18,7 +18,7 @@ KILLED_RUNS = Path(__file__).with_name("killed_runs.py")
 
 
 def kill_runs(folder: Path, *options: str) -> list[tuple[str, bool, bool]]:
-    """Give for each killed run its name, whether it ended like a whole one, and whether the kill came in time."""
+    """Return for each killed run its name, whether it ended like a whole one, and whether the kill came in time."""
     words = [sys.executable, KILLED_RUNS, folder, *options]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -39,6 +39,6 @@ def known_problem(name: str, n: int = 64, frames: int = 120) -> tuple[Problem, l
 
 
 def truth_of(name: str, problem: Problem) -> np.ndarray:
-    """Give the true coefficients in the order of the problem's terms."""
+    """Return the true coefficients in the order of the problem's terms."""
     law = find_preset(name).law.coefficients
     return np.array([law[term.name] for term in problem.terms])

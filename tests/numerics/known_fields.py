@@ -20,7 +20,7 @@ SETTINGS = load_settings()
 
 @lru_cache(maxsize=20)
 def known_field(name: str, n: int = 100, frames: int = 300) -> Field:
-    """Give the true field of a preset case on n × n cells."""
+    """Return the true field of a preset case on n × n cells."""
     case = find_preset(name)
     return exact_field(case, Grid(n, n, 200.0, 200.0), np.linspace(0, case.duration, frames))
 

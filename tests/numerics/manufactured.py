@@ -34,7 +34,7 @@ class Waves:
     cell: tuple[float, float] = (0.0, 0.0)
 
     def jet(self, order: tuple[int, int], t: Array, y: Array, x: Array, time_order: int = 0) -> Array:
-        """Give ∂_t^m D^order u on the tensor grid (t, y, x)."""
+        """Return ∂_t^m D^order u on the tensor grid (t, y, x)."""
         total = np.full((len(t), len(y), len(x)), BASE if order == (0, 0) and time_order == 0 else 0.0)
         for amplitude, k, l, phase, rate in WAVES:
             shape = np.sinc(k * self.cell[0] / 2 / np.pi) * np.sinc(l * self.cell[1] / 2 / np.pi)
@@ -44,12 +44,12 @@ class Waves:
         return total
 
     def jets(self, orders: tuple[tuple[int, int], ...], t: Array, y: Array, x: Array) -> dict[tuple[int, int], Array]:
-        """Give several derivatives, u always included."""
+        """Return several derivatives, u always included."""
         return {order: self.jet(order, t, y, x) for order in {(0, 0), *orders}}
 
 
 def velocity(t: Array) -> Array:
-    """Give a drift (t, 2) that swings in time."""
+    """Return a drift (t, 2) that swings in time."""
     return np.stack([0.6 + 0.2 * np.sin(1.3 * t), -0.4 + 0.15 * np.cos(0.9 * t)], axis=1)
 
 

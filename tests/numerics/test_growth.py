@@ -96,7 +96,7 @@ def test_residual_and_jacobian_share_no_frame(growing: tuple[Problem, Fit]) -> N
 
 
 def test_noise_is_no_diffusion_and_intervals_know_it() -> None:
-    """Four seeds: the initial frame fitted along has no bias to speak of, and the bootstrap knows the spread."""
+    """Four seeds: the initial frame fitted jointly has no bias to speak of, and the bootstrap knows the spread."""
     halves, values = [], []
     for seed in range(4):
         problem, guess = pose(noisy(known_field("Fisher", 80, 120), 0.01, 40 + seed), "R")

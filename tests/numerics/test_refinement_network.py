@@ -24,7 +24,7 @@ HESSIAN = np.asarray(jax.vmap(jax.hessian(value_at))(POINTS))
 
 
 def mismatch(network_jet) -> float:
-    """Give the largest relative error of value, slopes and second derivatives."""
+    """Return the largest relative error of value, slopes and second derivatives."""
     wanted = [predict(NETWORK, POINTS, LOW, HIGH), *GRADIENT.T, HESSIAN[:, 0, 0], HESSIAN[:, 0, 1], HESSIAN[:, 1, 1]]
     found = [network_jet.value, *network_jet.slopes, *network_jet.seconds]
     return max(

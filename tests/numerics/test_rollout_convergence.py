@@ -28,7 +28,7 @@ def square(n: int, length: float = 60.0) -> Grid:
 def exact(
     grid: Grid, t: float, a: float = A, beta: float = BETA, v: tuple[float, float] = (0.0, 0.0), scale: float = 1.0
 ) -> np.ndarray:
-    """Give u = (β/a) log(1 + Σ Gaussians that diffuse and drift), an asymmetric exact solution."""
+    """Return u = (β/a) log(1 + Σ Gaussians that diffuse and drift), an asymmetric exact solution."""
     y, x = np.meshgrid(grid.y, grid.x, indexing="ij")
     theta = np.zeros(grid.shape)
     for height, cx, cy, s in ((0.5, 0.44, 0.46, 0.065), (0.35, 0.57, 0.5, 0.055), (0.3, 0.5, 0.58, 0.06)):
@@ -204,7 +204,7 @@ def test_drift_by_one_picture_width_brings_the_picture_back() -> None:
 
 
 def added_diffusion(advance: Callable[[np.ndarray], np.ndarray], u0: np.ndarray, duration: float) -> float:
-    """Give the diffusion that damps the waves of u0 as much as the scheme does, the largest over long waves."""
+    """Return the diffusion that damps the waves of u0 as much as the scheme does, the largest over long waves."""
     before, after = (np.abs(np.fft.rfft2(u))[:13, :13] for u in (u0, advance(u0)))
     ky, kx = np.meshgrid(*(2 * np.pi * np.arange(13) / n for n in u0.shape), indexing="ij")
     k2 = ky**2 + kx**2

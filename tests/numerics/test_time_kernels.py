@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def worst_rate(times: Array, widths: Widths) -> float:
-    """Give the largest relative error of −⟨∂_t φ, u⟩ / ⟨φ, u⟩ for u = exp(−2t/T), whose rate is known."""
+    """Return the largest relative error of −⟨∂_t φ, u⟩ / ⟨φ, u⟩ for u = exp(−2t/T), whose rate is known."""
     kernels = time_kernels(times, widths)
     u = np.exp(-2 * times / times[-1])
     errors = []

@@ -22,7 +22,7 @@ TIMES = np.linspace(0, 24, 97)
 
 
 def film(name: str, seed: int) -> Field:
-    """Give a noisy known-truth field with a plume of its own."""
+    """Return a noisy known-truth field with a plume of its own."""
     return noisy(exact_field(make_case(name, seed=seed, duration=24.0), GRID, TIMES), 0.003, seed)
 
 

@@ -28,7 +28,7 @@ def make_model(law: dict[str, float], grid: Grid = SMALL, **more: object) -> Sav
 
 
 def make_flow(kind: str, grid: Grid = SMALL) -> Flow:
-    """Give a flow that turns and strains: steady, changing, diverging, or on a stream function."""
+    """Return a flow that turns and strains: steady, changing, diverging, or on a stream function."""
     shapes = {
         "affine": {},
         "changing": {"in_time": 4},
@@ -43,7 +43,7 @@ def make_flow(kind: str, grid: Grid = SMALL) -> Flow:
 
 
 def skewed_plume(grid: Grid = SMALL) -> np.ndarray:
-    """Give an asymmetric plume that stays away from the edges."""
+    """Return an asymmetric plume that stays away from the edges."""
     y, x = grid.y[:, None], grid.x[None, :]
     slanted = (x - 22) ** 2 / 98 + (y - 21) ** 2 / 72 + (x - 22) * (y - 21) / 80
     return np.asarray(0.1 + 0.5 * np.exp(-slanted))

@@ -73,7 +73,7 @@ def last_stage(out: Path) -> str:
 
 
 def contents(out: Path) -> dict[str, Any]:
-    """Give all that a run leaves, less durations and times of day."""
+    """Return all that a run leaves, less durations and times of day."""
     left: dict[str, Any] = {}
     for file in sorted(out.rglob("*")):
         name = file.relative_to(out).as_posix()

@@ -89,7 +89,7 @@ def test_the_sparse_fit_drops_small_coefficients() -> None:
 
 
 def spread(frame: NDArray[np.float64]) -> float:
-    """Give the variance of a frame's mass along x, in pixels²."""
+    """Return the variance of a frame's mass along x, in pixels²."""
     mass, x = frame.sum(axis=0), np.arange(frame.shape[1])
     mean = mass @ x / mass.sum()
     return float(mass @ (x - mean) ** 2 / mass.sum())

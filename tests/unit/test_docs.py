@@ -25,7 +25,7 @@ def name(page: Path) -> str:
 
 
 def cells(page: Path) -> Iterator[tuple[str, str]]:
-    """Give every cell of a page as its tags and its code."""
+    """Return every cell of a page as its tags and its code."""
     for content in CELL.findall(page.read_text(encoding="utf-8")):
         tags, code = re.fullmatch(r"(?::tags: \[([\w, -]*)\]\n\n)?(.*)", content, re.DOTALL).groups(default="")
         yield tags, code

@@ -20,7 +20,7 @@ LEVEL = 1 / 255
 
 
 def moving() -> NDArray[np.float32]:
-    """Give a blob that widens, as it would be without an encoder."""
+    """Return a blob that widens, as it would be without an encoder."""
     axis = np.linspace(-1, 1, SIZE)
     square = axis[:, None] ** 2 + axis**2
     width = 0.05 + 0.01 * np.arange(FRAMES)
@@ -165,7 +165,7 @@ def test_a_film_says_which_of_its_frames_are_b_frames_and_how_large_a_level_is(t
 
 
 def ramp(frames: int = 41, step: int = 1) -> np.ndarray:
-    """Give a picture whose left half rises, renewed every ``step`` frames, and whose right half stands still."""
+    """Return a picture whose left half rises, renewed every ``step`` frames, and whose right half stands still."""
     level = np.repeat(np.arange(frames)[::step], step)[:frames] / frames
     values = np.full((frames, 8, 8), 0.3, np.float32)
     values[:, :, :4] = level[:, None, None]

@@ -14,7 +14,7 @@ from video2pde.field import Grid
 
 
 def window(noise: float, frames: int = 60) -> Window:
-    """Give frames of a smooth change with noise; one of them flashes."""
+    """Return frames of a smooth change with noise; one of them flashes."""
     times = np.arange(frames) / 10
     smooth = np.sin(0.3 * times)[:, None, None] * np.linspace(0, 1, 32)[None, :, None] * np.ones(32)
     values = smooth + noise * np.random.default_rng(2).standard_normal(smooth.shape)

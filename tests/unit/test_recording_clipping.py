@@ -12,7 +12,7 @@ FRAMES, CELLS, PIXELS = 40, 48, 4
 
 
 def film(background: float, noise: float, slope: float = 0.0) -> tuple[NDArray[np.float32], ...]:
-    """Give the truth, what a camera reads in each cell, and the share of its pixels at the limit."""
+    """Return the truth, what a camera reads in each cell, and the share of its pixels at the limit."""
     rng = np.random.default_rng(3)
     axis = np.linspace(-1, 1, CELLS)
     blob = np.exp(-12 * (axis[:, None] ** 2 + axis**2)) * np.linspace(0.5, 1, FRAMES)[:, None, None]

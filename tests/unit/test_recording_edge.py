@@ -27,7 +27,7 @@ PROFILES: dict[str, Profile] = {
 def picture(
     profile: Profile, cells: int = 100, pixels: int = 5, noise: float = 0.0, cut: float = 0.0, frames: int = 3
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Give what a camera of 8 bits reads in each cell of some frames, and the truth.
+    """Return what a camera of 8 bits reads in each cell of some frames, and the truth.
 
     ``pixels``: to a cell and side; ``cut``: what overexposure takes off.
     """

@@ -15,7 +15,7 @@ Y, X = np.meshgrid(GRID.y, GRID.x, indexing="ij")
 
 
 def cone(cx: float = 24.3, cy: float = 19.1, reach: float = 15.0) -> np.ndarray:
-    """Give a cone of height 0.5: u ≥ γ is a disc of radius reach·(1 − 2γ)."""
+    """Return a cone of height 0.5: u ≥ γ is a disc of radius reach·(1 − 2γ)."""
     return np.maximum(0.5 * (1 - np.hypot(X - cx, Y - cy) / reach), 0.0)
 
 

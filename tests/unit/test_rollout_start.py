@@ -13,7 +13,7 @@ TIMES = np.arange(250) / 10
 
 
 def drifting(noise: float) -> tuple[Field, np.ndarray]:
-    """Give a film of a drifting, growing blob, and the blob itself."""
+    """Return a film of a drifting, growing blob, and the blob itself."""
     x, y = np.meshgrid(GRID.x, GRID.y)
     place = 90 + 0.4 * TIMES[:, None, None]
     clean = (0.3 + 0.01 * TIMES[:, None, None]) * np.exp(-((x - place) ** 2 + (y - 100) ** 2) / 1500)

@@ -285,9 +285,18 @@ def _summarise(
     if len(draws) < 2:
         nothing = np.full(count, np.nan)
         return Bootstrap(
-            settings.bootstrap, length, settings.replicates, draws, np.zeros(count), fit.coefficients, nothing, nothing,
-            np.eye(count), np.zeros_like(fit.velocity), failures,
-        )  # fmt: skip
+            settings.bootstrap,
+            length,
+            settings.replicates,
+            draws,
+            np.zeros(count),
+            fit.coefficients,
+            nothing,
+            nothing,
+            np.eye(count),
+            np.zeros_like(fit.velocity),
+            failures,
+        )
     median = np.median(draws, axis=0)
     bias = draws.mean(axis=0) - fit.coefficients
     value = fit.coefficients - bias
@@ -297,7 +306,16 @@ def _summarise(
     half = student.ppf(0.975, max(blocks - 1, 1)) * draws.std(axis=0, ddof=1)
     spread = np.atleast_2d(np.corrcoef(draws.T)) if count > 1 else np.eye(1)
     return Bootstrap(
-        settings.bootstrap, length, settings.replicates, draws, bias, value,
-        value - np.maximum(half, median - low), value + np.maximum(half, high - median), spread,
-        np.std([draw[1] for draw in good], axis=0), failures, flow_std=np.std([draw[2] for draw in good], axis=0),
-    )  # fmt: skip
+        settings.bootstrap,
+        length,
+        settings.replicates,
+        draws,
+        bias,
+        value,
+        value - np.maximum(half, median - low),
+        value + np.maximum(half, high - median),
+        spread,
+        np.std([draw[1] for draw in good], axis=0),
+        failures,
+        flow_std=np.std([draw[2] for draw in good], axis=0),
+    )

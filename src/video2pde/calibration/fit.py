@@ -208,9 +208,19 @@ def finish(
     modes = block.modes if isinstance(block, StartModes) and block.modes is not None else np.zeros((0, *base.shape))
     kept = {name: part for name, part in values.items() if name != START}
     return Fit(
-        tuple(term.name for term in problem.terms), kept, scene.velocity, scene.start, base,
-        modes, state.cost / problem.window.points, converged, reason, iterations, rollouts, np.array(path),
-    )  # fmt: skip
+        tuple(term.name for term in problem.terms),
+        kept,
+        scene.velocity,
+        scene.start,
+        base,
+        modes,
+        state.cost / problem.window.points,
+        converged,
+        reason,
+        iterations,
+        rollouts,
+        np.array(path),
+    )
 
 
 def compare_halves(problem: Problem, fit: Fit) -> Array:

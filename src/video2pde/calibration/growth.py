@@ -98,9 +98,19 @@ def share_start(problem: Problem, fit: Fit) -> Shared | None:
     products = np.zeros((uniform, *fit.start.shape))
     power, error = np.zeros((2, *fit.start.shape)), np.zeros((2, *fit.start.shape))
     _pull_products(
-        pictures, table.rollout, table.base, window.values, gain, window.weight.astype(np.float32), way,
-        split.counted, linear.weights, products, power, error,
-    )  # fmt: skip
+        pictures,
+        table.rollout,
+        table.base,
+        window.values,
+        gain,
+        window.weight.astype(np.float32),
+        way,
+        split.counted,
+        linear.weights,
+        products,
+        power,
+        error,
+    )
     inverse, other = (np.where(p > LITTLE * p.max(), 1 / np.maximum(p, 1e-30), 0.0) for p in power)
     start = EliminatedStart(gain, way, split.counted, products, inverse, error[0], error[1] * other)
     kept = replace(table, pictures=pictures)

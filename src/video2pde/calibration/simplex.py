@@ -43,11 +43,17 @@ def fit_nelder_mead(
     reason, converged, iterations, found = "", False, 0, begin_at
     if np.isfinite(begin):
         result = minimize(
-            objective, np.zeros(len(begin_at)), method="Nelder-Mead",
+            objective,
+            np.zeros(len(begin_at)),
+            method="Nelder-Mead",
             # relative tolerances: an absolute 1e-4 stops where it starts to matter
-            options={"maxiter": settings.max_iterations, "fatol": settings.tolerance * begin,
-                     "xatol": settings.tolerance**0.5, "initial_simplex": _simplex(len(begin_at))},
-        )  # fmt: skip
+            options={
+                "maxiter": settings.max_iterations,
+                "fatol": settings.tolerance * begin,
+                "xatol": settings.tolerance**0.5,
+                "initial_simplex": _simplex(len(begin_at)),
+            },
+        )
         converged, iterations = bool(result.success), int(result.nit)
         reason = "converged" if converged else f"not converged after {iterations} iterations"
         found = unknowns.move(begin_at, result.x * units)

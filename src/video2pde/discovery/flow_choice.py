@@ -144,7 +144,7 @@ def flow_shapes(train: Field, settings: Settings) -> dict[str, FlowShape | None]
 
 
 def _spread_splines(count: int, extent: tuple[float, float]) -> tuple[int, int]:
-    """Give as many splines to the longer side, and to the other in proportion."""
+    """Return as many splines for the longer side, and for the other in proportion."""
     rows, columns = (max(4, round(count * length / max(extent))) for length in extent)
     return rows, columns
 

@@ -83,7 +83,7 @@ class Frame(NamedTuple):
 
 
 class Recording(Protocol):
-    """Give the frames of a file or folder in order, one at a time."""
+    """Return the frames of a file or folder in order, one at a time."""
 
     path: Path
 

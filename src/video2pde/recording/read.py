@@ -151,7 +151,7 @@ def read_recording(
 
 
 def frame_time(header: Header, settings: RecordingSettings, index: int, recorded: float) -> float:
-    """Give the time of a frame, s: as recorded, or by the frame rate that was given."""
+    """Return the time of a frame, s: as recorded, or by the frame rate that was given."""
     if settings.fps is None:
         return recorded
     return (recorded if header.counted else index) / settings.fps

@@ -29,9 +29,16 @@ from video2pde.stages import FRONT
 
 FORMATS = ("png", "pdf")
 PAGE = (
-    "recording-panels", "snapshots", "smoothing", "recording-background", "drift", "flow", "validation-snapshots",
-    "test-snapshots", "recovery",
-)  # fmt: skip
+    "recording-panels",
+    "snapshots",
+    "smoothing",
+    "recording-background",
+    "drift",
+    "flow",
+    "validation-snapshots",
+    "test-snapshots",
+    "recovery",
+)
 """Figures that the page shows as pictures; the others it draws itself."""
 INDEX = "figures.txt"
 Drawing = tuple[str, Callable[[], Figure]]
@@ -40,9 +47,14 @@ Drawing = tuple[str, Callable[[], Figure]]
 def collect_figures(run: Run) -> list[Drawing]:
     """List what can be drawn of this run: (name, function that draws it)."""
     return [
-        *_of_recording(run), *_of_structure(run), *_of_validation(run), *_of_refinement(run), *_of_calibration(run),
-        *_of_test(run), *_of_recovery(run),
-    ]  # fmt: skip
+        *_of_recording(run),
+        *_of_structure(run),
+        *_of_validation(run),
+        *_of_refinement(run),
+        *_of_calibration(run),
+        *_of_test(run),
+        *_of_recovery(run),
+    ]
 
 
 def write_figures(run: Run, folder: Path) -> dict[str, bytes]:
@@ -67,7 +79,7 @@ def write_figures(run: Run, folder: Path) -> dict[str, bytes]:
 
 
 def _small_png(path: Path) -> bytes:
-    """Give a picture at half its size."""
+    """Return a picture at half its size."""
     data = io.BytesIO()
     with Image.open(path) as picture:
         picture.convert("RGB").reduce(2).save(data, "png", optimize=True)

@@ -26,10 +26,25 @@ LIBRARY = Entry("library", "library")
 TERM = Entry("term", "term")
 RRMSE = Entry("rrmse", "rRMSE", percent=True, format=".3g")
 NAMES = (
-    "preprocessing", "checks", "smoothing", "conditioning", "coefficients", "stability", "validation",
-    "validation-scores", "pinn", "pinn-validation", "calibration", "budget", "calibration-starts", "front", "selection",
-    "calibrated-validation", "test", "recovery",
-)  # fmt: skip
+    "preprocessing",
+    "checks",
+    "smoothing",
+    "conditioning",
+    "coefficients",
+    "stability",
+    "validation",
+    "validation-scores",
+    "pinn",
+    "pinn-validation",
+    "calibration",
+    "budget",
+    "calibration-starts",
+    "front",
+    "selection",
+    "calibrated-validation",
+    "test",
+    "recovery",
+)
 """Names of all tables; a run leaves those that it has numbers for."""
 
 
@@ -89,15 +104,25 @@ def list_preprocessing(checks: Checks) -> Sheet:
     """List shape and statistics after each step from film to field."""
     rows = [
         {
-            "stage": s.name, "frames": s.shape[0], "rows": s.shape[1], "columns": s.shape[2],
-            "minimum": s.minimum, "mean": s.mean, "maximum": s.maximum,
+            "stage": s.name,
+            "frames": s.shape[0],
+            "rows": s.shape[1],
+            "columns": s.shape[2],
+            "minimum": s.minimum,
+            "mean": s.mean,
+            "maximum": s.maximum,
         }
         for s in checks.stages
-    ]  # fmt: skip
+    ]
     entries = (
-        Entry("stage", "after"), Entry("frames", "frames"), Entry("rows", "rows"), Entry("columns", "columns"),
-        Entry("minimum", "least"), Entry("mean", "mean"), Entry("maximum", "greatest"),
-    )  # fmt: skip
+        Entry("stage", "after"),
+        Entry("frames", "frames"),
+        Entry("rows", "rows"),
+        Entry("columns", "columns"),
+        Entry("minimum", "least"),
+        Entry("mean", "mean"),
+        Entry("maximum", "greatest"),
+    )
     return fill("preprocessing", "What each step from film to field left.", entries, rows)
 
 
@@ -138,8 +163,11 @@ def list_checks(checks: Checks, frames: int) -> Sheet:
 
 def list_smoothing(sweep: SmoothingSweep) -> Sheet:
     """List how much each smoothing width changes one frame."""
-    entries = (Entry("sigma", "σ", "cells", "g"), Entry("rms", "rms change of u", format=".3g"),
-               Entry("maximum", "largest change of u", format=".3g"))  # fmt: skip
+    entries = (
+        Entry("sigma", "σ", "cells", "g"),
+        Entry("rms", "rms change of u", format=".3g"),
+        Entry("maximum", "largest change of u", format=".3g"),
+    )
     rows = [{"sigma": r.sigma, "rms": r.rms, "maximum": r.maximum} for r in sweep.rows]
     return fill("smoothing", f"A Gaussian filter on the frame at {sweep.time:.4g} s.", entries, rows)
 
@@ -147,29 +175,41 @@ def list_smoothing(sweep: SmoothingSweep) -> Sheet:
 def list_conditioning(found: Identifiability) -> Sheet:
     """List condition number, active terms and verdict of each library."""
     entries = (
-        LIBRARY, Entry("terms", "terms"), Entry("condition", "condition κ", format=".3g"), Entry("active", "active"),
-        Entry("explained", "explained", percent=True, format=".4g"), Entry("contender", "goes on"),
+        LIBRARY,
+        Entry("terms", "terms"),
+        Entry("condition", "condition κ", format=".3g"),
+        Entry("active", "active"),
+        Entry("explained", "explained", percent=True, format=".4g"),
+        Entry("contender", "goes on"),
         Entry("verdict", "verdict"),
-    )  # fmt: skip
+    )
     return fill("conditioning", "Conditioning and active terms of each library.", entries, tabulate_conditioning(found))
 
 
 def list_coefficients(found: Identifiability) -> Sheet:
     """List the coefficients of the sparse fits."""
     entries = (
-        LIBRARY, TERM, Entry("coefficient", "coefficient"), Entry("standard_error", "standard error", format=".2g"),
+        LIBRARY,
+        TERM,
+        Entry("coefficient", "coefficient"),
+        Entry("standard_error", "standard error", format=".2g"),
         Entry("share", "share of the signal", percent=True, format=".3g"),
-        Entry("unique_share", "lost without it", percent=True, format=".3g"), Entry("active", "active"),
-    )  # fmt: skip
+        Entry("unique_share", "lost without it", percent=True, format=".3g"),
+        Entry("active", "active"),
+    )
     return fill("coefficients", "Sparse weak-form fits.", entries, tabulate_coefficients(found))
 
 
 def list_stability(found: Identifiability) -> Sheet:
     """List how often each term is selected over random centres, and its coefficient then."""
     entries = (
-        LIBRARY, TERM, Entry("frequency", "selected in", percent=True, format=".3g"), Entry("mean", "mean"),
-        Entry("std", "standard deviation", format=".2g"), Entry("runs", "runs"),
-    )  # fmt: skip
+        LIBRARY,
+        TERM,
+        Entry("frequency", "selected in", percent=True, format=".3g"),
+        Entry("mean", "mean"),
+        Entry("std", "standard deviation", format=".2g"),
+        Entry("runs", "runs"),
+    )
     return fill("stability", "Selection over random sets of centres.", entries, tabulate_stability(found))
 
 
@@ -179,8 +219,11 @@ def list_modes(validation: Validation) -> Sheet:
     rows = []
     for row in validation.rows:
         line: dict[str, Any] = {
-            "library": row.library, "preferred": row.preferred, "beats": _beats(row.best), "verdict": row.best.verdict,
-        }  # fmt: skip
+            "library": row.library,
+            "preferred": row.preferred,
+            "beats": _beats(row.best),
+            "verdict": row.best.verdict,
+        }
         for mode, score in zip(DRIFTS, (row.learned, row.measured), strict=True):
             line |= {f"{mode}_{key}": value for key, value in _errors(score).items()}
         rows.append(line)
@@ -198,19 +241,29 @@ def list_scores(validation: Validation, name: str, modes: Sequence[str] = ("lear
     scores = sorted((s for s in validation.scores if s.mode in modes), key=lambda s: s.full.rrmse)
     rows = [
         {
-            "name": s.name, "drift": "–" if s.mode == "baseline" else s.mode, **_errors(s),
-            "one_step_rrmse": s.one_step.rrmse, "skill": s.skill, "beats": _beats(s), "verdict": s.verdict,
+            "name": s.name,
+            "drift": "–" if s.mode == "baseline" else s.mode,
+            **_errors(s),
+            "one_step_rrmse": s.one_step.rrmse,
+            "skill": s.skill,
+            "beats": _beats(s),
+            "verdict": s.verdict,
         }
         for s in scores
-    ]  # fmt: skip
+    ]
     unit = validation.unit
     entries = (
-        Entry("name", "model"), Entry("drift", "drift"), RRMSE,
-        Entry("one_step_rrmse", "one step", percent=True, format=".3g"), Entry("skill", "skill"),
-        Entry("front_mae", "front, mean", unit, ".3g"), Entry("front_rmse", "front, rms", unit, ".3g"),
-        Entry("centroid_rmse", "centroid, rms", unit, ".3g"), Entry("beats", "beats persistence"),
+        Entry("name", "model"),
+        Entry("drift", "drift"),
+        RRMSE,
+        Entry("one_step_rrmse", "one step", percent=True, format=".3g"),
+        Entry("skill", "skill"),
+        Entry("front_mae", "front, mean", unit, ".3g"),
+        Entry("front_rmse", "front, rms", unit, ".3g"),
+        Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
+        Entry("beats", "beats persistence"),
         Entry("verdict", "verdict"),
-    )  # fmt: skip
+    )
     window = f"{validation.times[0]:.4g} to {validation.times[-1]:.4g} s"
     return fill(
         name, f"Models and baselines over {window}, best first; skill is 1 − MSE/MSE of persistence.", entries, rows
@@ -240,10 +293,15 @@ def list_refined(refined: Mapping[str, Refinement], calibrations: Mapping[str, C
                 }
             )
     entries = (
-        LIBRARY, TERM, Entry("weak", "weak fit"), Entry("refined", "inverse PINN"),
-        Entry("spread", "over seeds ±", format=".2g"), Entry("calibrated", "calibrated"),
-        Entry("inside", "in the interval"), Entry("converged", "converged"),
-    )  # fmt: skip
+        LIBRARY,
+        TERM,
+        Entry("weak", "weak fit"),
+        Entry("refined", "inverse PINN"),
+        Entry("spread", "over seeds ±", format=".2g"),
+        Entry("calibrated", "calibrated"),
+        Entry("inside", "in the interval"),
+        Entry("converged", "converged"),
+    )
     return fill("pinn", "Coefficients before and after the inverse PINN, beside the calibrated ones.", entries, rows)
 
 
@@ -252,10 +310,13 @@ def list_direct(comparison: Validation) -> Sheet:
     rows = [{"model": r.library, **_errors(r.measured), "skill": r.measured.skill} for r in comparison.rows]
     unit = comparison.unit
     entries = (
-        Entry("model", "coefficients"), RRMSE, Entry("front_mae", "front, mean", unit, ".3g"),
-        Entry("front_rmse", "front, rms", unit, ".3g"), Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
+        Entry("model", "coefficients"),
+        RRMSE,
+        Entry("front_mae", "front, mean", unit, ".3g"),
+        Entry("front_rmse", "front, rms", unit, ".3g"),
+        Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
         Entry("skill", "skill"),
-    )  # fmt: skip
+    )
     return fill(
         "pinn-validation", "Weak and refined coefficients on the validation window, measured drift.", entries, rows
     )
@@ -270,22 +331,33 @@ def list_calibrated(calibrations: Mapping[str, Calibration], validation: Validat
         for index, term in enumerate(calibration.terms):
             rows.append(
                 {
-                    "library": name, "term": term.name, "estimate": calibration.estimates[term.name],
+                    "library": name,
+                    "term": term.name,
+                    "estimate": calibration.estimates[term.name],
                     "fit": float(calibration.fit.coefficients[index]),
                     "bias": None if boot is None else float(boot.bias[index]),
                     "std": None if boot is None or boot.converged < 2 else float(boot.draws[:, index].std(ddof=1)),
                     "replicates": "–" if boot is None else f"{boot.converged} of {boot.requested}",
-                    "converged": calibration.fit.converged, "starts_agree": calibration.starts_agree,
+                    "converged": calibration.fit.converged,
+                    "starts_agree": calibration.starts_agree,
                     **(_errors(scores[name]) if name in scores else {}),
                 }
-            )  # fmt: skip
+            )
     unit = "" if validation is None else validation.unit
     entries = (
-        LIBRARY, TERM, Entry("estimate", "estimate, 95 % interval"), Entry("fit", "fit"),
-        Entry("bias", "bootstrap bias", format=".2g"), Entry("std", "bootstrap std", format=".2g"),
-        Entry("replicates", "replicates"), Entry("converged", "converged"), Entry("starts_agree", "starts agree"),
-        RRMSE, Entry("front_rmse", "front, rms", unit, ".3g"), Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
-    )  # fmt: skip
+        LIBRARY,
+        TERM,
+        Entry("estimate", "estimate, 95 % interval"),
+        Entry("fit", "fit"),
+        Entry("bias", "bootstrap bias", format=".2g"),
+        Entry("std", "bootstrap std", format=".2g"),
+        Entry("replicates", "replicates"),
+        Entry("converged", "converged"),
+        Entry("starts_agree", "starts agree"),
+        RRMSE,
+        Entry("front_rmse", "front, rms", unit, ".3g"),
+        Entry("centroid_rmse", "centroid, rms", unit, ".3g"),
+    )
     return fill("calibration", "Calibrated coefficients; errors on the validation window.", entries, rows)
 
 
@@ -321,18 +393,28 @@ def list_starts(calibrations: Mapping[str, Calibration]) -> Sheet:
     """List every start of the calibration and where it ended."""
     rows = [
         {
-            "library": name, "start": attempt.source,
+            "library": name,
+            "start": attempt.source,
             "guess": ", ".join(f"{g:.4g}" for g in attempt.guess),
             "end": ", ".join(f"{c:.6g}" for c in attempt.coefficients),
-            "mse": attempt.mse, "rollouts": attempt.rollouts, "converged": attempt.converged, "reason": attempt.reason,
+            "mse": attempt.mse,
+            "rollouts": attempt.rollouts,
+            "converged": attempt.converged,
+            "reason": attempt.reason,
         }
         for name, calibration in calibrations.items()
         for attempt in calibration.attempts
-    ]  # fmt: skip
+    ]
     entries = (
-        LIBRARY, Entry("start", "start"), Entry("guess", "from"), Entry("end", "to"), Entry("mse", "MSE", format=".3g"),
-        Entry("rollouts", "rollouts"), Entry("converged", "converged"), Entry("reason", "reason"),
-    )  # fmt: skip
+        LIBRARY,
+        Entry("start", "start"),
+        Entry("guess", "from"),
+        Entry("end", "to"),
+        Entry("mse", "MSE", format=".3g"),
+        Entry("rollouts", "rollouts"),
+        Entry("converged", "converged"),
+        Entry("reason", "reason"),
+    )
     return fill("calibration-starts", "Where each start of the calibration ended.", entries, rows)
 
 
@@ -340,20 +422,30 @@ def list_fronts(fronts: Mapping[str, Sequence[FrontFit]]) -> Sheet:
     """List the front-aware fits."""
     rows = [
         {
-            "library": name, "start": fit.source, "positive": "positive" if fit.positive else "free",
+            "library": name,
+            "start": fit.source,
+            "positive": "positive" if fit.positive else "free",
             "coefficients": ", ".join(f"{term} {value:.4g}" for term, value in fit.coefficients.items()),
-            "objective": fit.objective, "pixel": fit.pixel, "radius": fit.radius, "growth": fit.growth,
+            "objective": fit.objective,
+            "pixel": fit.pixel,
+            "radius": fit.radius,
+            "growth": fit.growth,
             "converged": Check(fit.converged, "yes" if fit.converged else "no"),
         }
         for name, fits in fronts.items()
         for fit in fits
-    ]  # fmt: skip
+    ]
     entries = (
-        LIBRARY, Entry("start", "start"), Entry("positive", "Laplacian"), Entry("coefficients", "coefficients"),
-        Entry("objective", "objective", format=".3g"), Entry("pixel", "pixel part", format=".3g"),
-        Entry("radius", "radius part", format=".3g"), Entry("growth", "growth part", format=".3g"),
+        LIBRARY,
+        Entry("start", "start"),
+        Entry("positive", "Laplacian"),
+        Entry("coefficients", "coefficients"),
+        Entry("objective", "objective", format=".3g"),
+        Entry("pixel", "pixel part", format=".3g"),
+        Entry("radius", "radius part", format=".3g"),
+        Entry("growth", "growth part", format=".3g"),
         Entry("converged", "converged"),
-    )  # fmt: skip
+    )
     return fill("front", "Front-aware recalibration, with and without a positive Laplacian.", entries, rows)
 
 
@@ -362,9 +454,12 @@ def list_selection(selection: Selection) -> Sheet:
     rows = []
     for candidate in sorted(selection.candidates, key=lambda c: c.rrmse):
         line: dict[str, Any] = {
-            "library": candidate.library, "terms": len(candidate.terms), "skill": candidate.skill,
-            "beats_persistence": candidate.beats_persistence, "chosen": candidate.library == selection.chosen,
-        }  # fmt: skip
+            "library": candidate.library,
+            "terms": len(candidate.terms),
+            "skill": candidate.skill,
+            "beats_persistence": candidate.beats_persistence,
+            "chosen": candidate.library == selection.chosen,
+        }
         for criterion, key in zip(candidate.criteria, ("rrmse", "front", "centroid", "sign"), strict=True):
             line[key] = criterion.value
             line[f"{key}_passed"] = Check(criterion.passed)
@@ -396,9 +491,11 @@ def _beats(score: Score) -> Check:
 def _errors(score: Score) -> dict[str, float]:
     full = score.full
     return {
-        "rrmse": full.rrmse, "front_mae": full.front_mae, "front_rmse": full.front_rmse,
+        "rrmse": full.rrmse,
+        "front_mae": full.front_mae,
+        "front_rmse": full.front_rmse,
         "centroid_rmse": full.centroid_rmse,
-    }  # fmt: skip
+    }
 
 
 def list_recovery(recovery: Recovery) -> Sheet:

@@ -244,11 +244,11 @@ class SavedModel(Entry):
         return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 1.0
 
     def value(self, name: str) -> float:
-        """Give a term's coefficient, 0 where the law does not have it."""
+        """Return a term's coefficient, 0 where the law does not have it."""
         return self.law.coefficient(name)
 
     def velocity_at(self, times: ArrayLike, velocity: Velocity | ArrayLike | None = None) -> Array:
-        """Give the drift (t, 2) that acts at ``times``, its scale (c_x, c_y) included.
+        """Return the drift (t, 2) that acts at ``times``, its scale (c_x, c_y) included.
 
         ``"measured"`` (or None): as on the film, and after its end the mean over the film's last tenth; ``"mean"``:
         the film's mean; ``"none"``: no drift. An array (t, 2) is taken as it is.

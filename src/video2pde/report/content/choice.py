@@ -41,8 +41,9 @@ def tell_selection(story: Story) -> Section | None:
     rule: Text = (
         f"The smallest law wins whose error is within {percent(selection.tolerance)} of the best; ties between laws of "
         "one size make the verdict ambiguous. Fixed before the test window was read; the choice's fingerprint is ",
-        Code(selection.digest[:16]), ".",
-    )  # fmt: skip
+        Code(selection.digest[:16]),
+        ".",
+    )
     items.append(Paragraph(rule))
     return Section("selection", "Selection", _selection_sentence(story), tuple(items))
 
@@ -114,9 +115,13 @@ def tell_analysis(story: Story) -> Section | None:
         formula: Cell = Math(s.latex, s.latex) if s.latex else None
         rows.append((s.title, formula, s.text, s.residual, s.order, verdict))
     columns = (
-        Column("statement"), Column("formula"), Column("meaning"), Column("residual", align="right", format=".2g"),
-        Column("order", align="right", format=".2f"), Column("on its own rollout"),
-    )  # fmt: skip
+        Column("statement"),
+        Column("formula"),
+        Column("meaning"),
+        Column("residual", align="right", format=".2g"),
+        Column("order", align="right", format=".2f"),
+        Column("on its own rollout"),
+    )
     items: list[Item] = [Equation(analysis.equation.latex, analysis.equation.text)]
     if analysis.groups:
         groups = tuple((g.name, Math(g.latex, g.latex), g.value) for g in analysis.groups)

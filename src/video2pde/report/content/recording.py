@@ -51,24 +51,29 @@ def _illumination(story: Story) -> list[Item]:
         return []
     times = recording.field.times
     course = Chart(
-        "Light over time", Axis("time", "s"), Axis("brightness of the background", "relative"),
+        "Light over time",
+        Axis("time", "s"),
+        Axis("brightness of the background", "relative"),
         (
             Series("as recorded", times, light.measured, colour="red"),
             Series("after the correction", times, light.measured / light.gain, colour="blue"),
         ),
-        " ".join(f"{note[0].upper()}{note[1:]}." for note in light.notes), spans=story.spans(),
-    )  # fmt: skip
+        " ".join(f"{note[0].upper()}{note[1:]}." for note in light.notes),
+        spans=story.spans(),
+    )
     if light.flat is None:
         return [Tiles((course,))]
     grid, (rows, columns) = recording.field.grid, light.flat.shape
     uneven = Chart(
-        "Light over the picture", Axis("distance along the line", grid.unit), Axis("f", "relative"),
+        "Light over the picture",
+        Axis("distance along the line", grid.unit),
+        Axis("f", "relative"),
         (
             Series("middle row", grid.x, light.flat[rows // 2], colour="red"),
             Series("middle column", grid.y, light.flat[:, columns // 2], colour="blue"),
         ),
         "The surface through the background that the frames were divided by, along the picture's middle lines.",
-    )  # fmt: skip
+    )
     return [Tiles((course, uneven))]
 
 

@@ -60,7 +60,7 @@ class Story:
         return self.run.unit
 
     def picture(self, name: str, alt: str, caption: Text = "") -> tuple[Image, ...]:
-        """Give a picture if it was drawn."""
+        """Return a picture if it was drawn."""
         data = self.pictures.get(name)
         return () if data is None else (Image(data, "image/png", alt, caption),)
 
@@ -96,7 +96,7 @@ class Story:
         return Math(rf"-v_{letter}\,u_{letter}" if len(letter) == 1 else r"-\mathbf{v}\cdot\nabla u", self.term(name))
 
     def table(self, sheet: Sheet, caption: str | None = None) -> Table:
-        """Give a sheet as a table whose terms are written as formulas."""
+        """Return a sheet as a table whose terms are written as formulas."""
         table = to_table(sheet)
         places = {i for i, entry in enumerate(sheet.entries) if entry.key in ("term", "terms", "active")}
         prose = {i for i, entry in enumerate(sheet.entries) if entry.key in ("verdict", "coefficients", "reason")}
@@ -135,7 +135,7 @@ class Story:
 
 
 def named_windows(windows: Windows) -> tuple[tuple[str, slice, Colour], ...]:
-    """Give the three windows with their names and colours."""
+    """Return the three windows with their names and colours."""
     return (
         ("train", windows.train, "blue"),
         ("validation", windows.validation, "orange"),
