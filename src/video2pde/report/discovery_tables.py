@@ -1,4 +1,4 @@
-"""Tables of structure discovery: rows of plain values, ready for CSV, JSON or the page."""
+"""Tables of structure discovery: rows of plain values, and the sheets that show them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from video2pde.discovery import Identifiability
+from video2pde.report.sheets import Entry, fill, LIBRARY, Sheet, TERM
 
 Row = dict[str, Any]
 
@@ -72,3 +73,44 @@ def tabulate_coefficients(found: Identifiability, libraries: Sequence[str] | Non
 
 def _number(value: float) -> float | None:
     return value if value == value else None
+
+
+def list_conditioning(found: Identifiability) -> Sheet:
+    """List condition number, active terms and verdict of each library."""
+    entries = (
+        LIBRARY,
+        Entry("terms", "terms"),
+        Entry("condition", "condition κ", format=".3g"),
+        Entry("active", "active"),
+        Entry("explained", "explained", percent=True, format=".4g"),
+        Entry("contender", "goes on"),
+        Entry("verdict", "verdict"),
+    )
+    return fill("conditioning", "Conditioning and active terms of each library.", entries, tabulate_conditioning(found))
+
+
+def list_coefficients(found: Identifiability) -> Sheet:
+    """List the coefficients of the sparse fits."""
+    entries = (
+        LIBRARY,
+        TERM,
+        Entry("coefficient", "coefficient"),
+        Entry("standard_error", "standard error", format=".2g"),
+        Entry("share", "share of the signal", percent=True, format=".3g"),
+        Entry("unique_share", "lost without it", percent=True, format=".3g"),
+        Entry("active", "active"),
+    )
+    return fill("coefficients", "Sparse weak-form fits.", entries, tabulate_coefficients(found))
+
+
+def list_stability(found: Identifiability) -> Sheet:
+    """List how often each term is selected over random centres, and its coefficient then."""
+    entries = (
+        LIBRARY,
+        TERM,
+        Entry("frequency", "selected in", percent=True, format=".3g"),
+        Entry("mean", "mean"),
+        Entry("std", "standard deviation", format=".2g"),
+        Entry("runs", "runs"),
+    )
+    return fill("stability", "Selection over random sets of centres.", entries, tabulate_stability(found))

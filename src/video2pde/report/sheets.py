@@ -63,6 +63,10 @@ class Entry:
     percent: bool = False
 
 
+LIBRARY, TERM = Entry("library", "library"), Entry("term", "term")
+RRMSE = Entry("rrmse", "rRMSE", percent=True, format=".3g")
+
+
 @dataclass(frozen=True)
 class Sheet:
     """Hold one table: rows of cells under entries. ``name`` is its file's."""

@@ -9,7 +9,7 @@ import numpy as np
 from video2pde.calibration import Calibration
 from video2pde.calibration.bootstrap import Bootstrap
 from video2pde.refinement.result import check_agreement, Refinement
-from video2pde.report import tables
+from video2pde.report.calibration_tables import list_budget, list_calibrated, list_fronts, list_refined, list_starts
 from video2pde.report.colours import BUDGET, library_colour, term_colour
 from video2pde.report.content.prediction import draw_over_time
 from video2pde.report.content.words import count, listed, number, percent, Story
@@ -28,6 +28,7 @@ from video2pde.report.document import (
     Series,
     Tiles,
 )
+from video2pde.report.rollout_tables import list_direct
 from video2pde.report.summaries import bootstrap_covariance, relative_half_widths, running_intervals, thin
 from video2pde.stages import FRONT
 from video2pde.terms.words import coefficient_units
@@ -47,7 +48,7 @@ def tell_refinement(story: Story) -> Section | None:
             else "there was no contender to refine"
         )
         return Section("refinement", "Inverse PINN", f"No refinement was made: {why}.")
-    items: list[Item] = [story.table(tables.list_refined(run.refinement, run.laws))]
+    items: list[Item] = [story.table(list_refined(run.refinement, run.laws))]
     for name, refinement in run.refinement.items():
         charts = (*_coefficient_histories(story, name, refinement), _losses(name, refinement))
         items.append(Tiles(charts, min(3, len(charts))))
@@ -60,7 +61,7 @@ def tell_refinement(story: Story) -> Section | None:
             )
         )
     if run.comparison is not None:
-        items.append(story.table(tables.list_direct(run.comparison)))
+        items.append(story.table(list_direct(run.comparison)))
         items += draw_over_time(run.comparison, [row.measured for row in run.comparison.rows])
     return Section("refinement", "Inverse PINN", _refinement_sentence(story), tuple(items))
 
@@ -155,7 +156,7 @@ def tell_calibration(story: Story) -> Section | None:
     if not run.calibration:
         return Section("calibration", "Calibration and bootstrap", "Nothing was calibrated: no library went on.")
     chosen = run.chosen or next(iter(run.laws.values()))
-    sheet = tables.list_calibrated(run.laws, run.calibrated_validation)
+    sheet = list_calibrated(run.laws, run.calibrated_validation)
     items: list[Item] = [
         story.table(
             sheet.only("library", "term", "estimate", "bias", "std", "replicates", "converged", "starts_agree", "rrmse")
@@ -167,7 +168,7 @@ def tell_calibration(story: Story) -> Section | None:
     for name, calibration in run.calibration.items():
         if calibration is not chosen:
             items.append(Details(f"Library {name}", (*_by_stage(story, calibration), *_bootstrap(story, calibration))))
-    items.append(Details("Every start and where it ended", (story.table(tables.list_starts(run.calibration)),)))
+    items.append(Details("Every start and where it ended", (story.table(list_starts(run.calibration)),)))
     return Section("calibration", "Calibration and bootstrap", _calibration_sentence(story, chosen), tuple(items))
 
 
@@ -236,7 +237,7 @@ def _budget(story: Story, calibration: Calibration) -> tuple[Item, ...]:
     """Show the error budget: a table, and the half-width of each coefficient as a bar of its lines."""
     if not calibration.budget:
         return ()
-    sheet = tables.list_budget({calibration.library: calibration})
+    sheet = list_budget({calibration.library: calibration})
     table = story.table(sheet.only("term", "line", "shift", "uncertainty", "share"))
     halves = relative_half_widths(calibration)
     if not np.isfinite(halves).any():
@@ -336,7 +337,7 @@ def tell_front(story: Story) -> Section | None:
     if not run.front:
         why = "switched off in the settings" if not run.settings.front.enabled else "no contender has a front to follow"
         return Section("front", title, f"No front-aware fit was made: {why}.")
-    items: list[Item] = [story.table(tables.list_fronts(run.front))]
+    items: list[Item] = [story.table(list_fronts(run.front))]
     final = run.calibrated_validation
     sentence = "The front-aware fits were made; they have not been rolled out yet."
     if final is not None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from video2pde.report import tables
 from video2pde.report.colours import baseline_colour, library_colour
 from video2pde.report.content.words import finite, is_variant, listed, number, percent, Story
 from video2pde.report.document import Axis, Chart, Details, Item, Marker, Note, Section, Series, Tiles
 from video2pde.report.plots import Colour
+from video2pde.report.rollout_tables import list_modes, list_scores
 from video2pde.report.sheets import Sheet
 from video2pde.rollout.metrics import Metrics
 from video2pde.rollout.validate import Score, Validation
@@ -26,7 +26,7 @@ def tell_validation(story: Story) -> Section | None:
         return None
     best = validation.best
     shown = None if best is None else best.best
-    modes = tables.list_modes(validation)
+    modes = list_modes(validation)
     items: list[Item] = [draw_modes(validation), story.table(modes.only(*_without_verdict(modes)))]
     items += [*_failures(validation), *draw_over_time(validation)]
     if shown is not None:
@@ -34,7 +34,7 @@ def tell_validation(story: Story) -> Section | None:
             "validation-snapshots", f"Observed, predicted by {shown.name} and difference at four times."
         )
         items.append(Details(f"Front radii of {shown.name}", (draw_fronts(validation, shown),)))
-    scores = story.table(tables.list_scores(validation, "validation-scores"))
+    scores = story.table(list_scores(validation, "validation-scores"))
     items.append(Details("All scores, one-step predictions included", (scores,)))
     return Section("validation", "Validation under both drift modes", _validation_sentence(validation), tuple(items))
 
@@ -166,7 +166,7 @@ def tell_test(story: Story) -> Section | None:
     if run.test is None:
         return None
     test, score = run.test.scores, run.test_score
-    listing = tables.list_scores(test, "test", ("measured", "baseline"))
+    listing = list_scores(test, "test", ("measured", "baseline"))
     items: list[Item] = [story.table(listing.only(*_without_verdict(listing))), *_failures(test)]
     items += draw_over_time(test, [row.measured for row in test.rows])
     if score is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from video2pde.drift import Drift
 from video2pde.recording.read import RecordingResult
-from video2pde.report import tables
 from video2pde.report.content.camera import show_camera
 from video2pde.report.content.words import count, listed, number, percent, Story
 from video2pde.report.document import Axis, Chart, Details, Item, Marker, Section, Series, Tiles
+from video2pde.report.recording_tables import list_checks, list_preprocessing, list_smoothing
 
 _METHODS = {
     "border": "from the frame of pixels around the picture",
@@ -24,11 +24,11 @@ def tell_preprocessing(story: Story) -> Section | None:
     items: list[Item] = []
     if recording.checks is not None:
         items += [
-            story.table(tables.list_checks(recording.checks, len(recording.field))),
+            story.table(list_checks(recording.checks, len(recording.field))),
             *story.picture(
                 "recording-panels", "First, middle and last camera frame with the crop box, the crop, and the field."
             ),
-            story.table(tables.list_preprocessing(recording.checks)),
+            story.table(list_preprocessing(recording.checks)),
         ]
     items += show_camera(story)
     items += _illumination(story)
@@ -86,7 +86,7 @@ def _preprocessing(recording: RecordingResult) -> str:
     )
     if recording.checks is None:
         return f"{text}; the recording was a saved field, so there are no camera frames to check."
-    sheet = tables.list_checks(recording.checks, len(field))
+    sheet = list_checks(recording.checks, len(field))
     failed = [
         name for name, check in zip(sheet.column("check"), sheet.column("passed"), strict=True) if check.passed is False
     ]
@@ -127,7 +127,7 @@ def tell_smoothing(story: Story) -> Section | None:
         else f"The field was filtered with σ = {used:g} cells; {effect}."
     )
     pictures = story.picture("smoothing", "One frame under each filter, and its difference from the unfiltered one.")
-    items: tuple[Item, ...] = (Tiles((line, change)), *pictures, story.table(tables.list_smoothing(sweep)))
+    items: tuple[Item, ...] = (Tiles((line, change)), *pictures, story.table(list_smoothing(sweep)))
     return Section("smoothing", "Smoothing sweep", sentence, items)
 
 

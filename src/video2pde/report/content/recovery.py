@@ -6,7 +6,7 @@ import numpy as np
 
 from video2pde.estimate import Estimate
 from video2pde.frap.recovery import Recovery
-from video2pde.report import tables
+from video2pde.report.calibration_tables import list_recovery
 from video2pde.report.content.words import number, Story
 from video2pde.report.document import Axis, Chart, Item, Marker, Note, Section, Series, Tiles
 
@@ -18,7 +18,7 @@ def tell_recovery(story: Story) -> Section | None:
         return None
     if isinstance(recovery, str):
         return Section("recovery", "Recovery after the bleach", f"No recovery was measured: {recovery}.")
-    items: list[Item] = [story.table(tables.list_recovery(recovery)), Tiles((_curve(recovery), _parts(recovery)), 2)]
+    items: list[Item] = [story.table(list_recovery(recovery)), Tiles((_curve(recovery), _parts(recovery)), 2)]
     items += [Note(story.prose(text), "warning", "Bear in mind") for text in recovery.notes]
     alt = "The first frame with the bleached region, the recovery with its fit, and D over time."
     items += story.picture("recovery", alt)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from video2pde.discovery.identifiability import Identifiability, LibraryDiagnosis
-from video2pde.report import tables
 from video2pde.report.colours import library_colour, term_colour
 from video2pde.report.content.words import count, listed, number, percent, Story
+from video2pde.report.discovery_tables import list_coefficients, list_conditioning, list_stability
 from video2pde.report.document import Axis, Chart, Details, Heatmap, Item, Marker, Section, Series, Tiles
 from video2pde.terms.words import coefficient_units
 
@@ -46,10 +46,10 @@ def tell_conditioning(story: Story) -> Section | None:
         )
     else:
         sentence = story.prose(f"No library went on: {found.verdict}.")
-    items: list[Item] = [story.table(tables.list_conditioning(found))]
+    items: list[Item] = [story.table(list_conditioning(found))]
     items += [Tiles(tuple(maps), min(3, len(maps)))] if maps else []
     items += [Details("Libraries that are out", (Tiles(tuple(rest), 3),))] if rest else []
-    items += [condition, Details("Coefficients of the sparse fits", (story.table(tables.list_coefficients(found)),))]
+    items += [condition, Details("Coefficients of the sparse fits", (story.table(list_coefficients(found)),))]
     return Section("conditioning", "Conditioning and correlations", sentence, tuple(items))
 
 
@@ -170,7 +170,7 @@ def tell_stability(story: Story) -> Section | None:
         if robust
         else f"Over {runs} random sets of centres no library keeps all the terms it needs."
     )
-    items = (frequency, Tiles(charts, 3), Details("Table", (story.table(tables.list_stability(found)),)))
+    items = (frequency, Tiles(charts, 3), Details("Table", (story.table(list_stability(found)),)))
     return Section("stability", "Stability over random centres", sentence, items)
 
 
