@@ -1,5 +1,5 @@
 """Options that several commands share. Each is only another way to write a setting: ``--smooth 1`` is
-``--set recording.smooth=1``, so that values are checked in one place, ``settings.py``.
+``--set recording.smooth=1``, so that values are checked in one place, ``settings``.
 """
 
 from __future__ import annotations

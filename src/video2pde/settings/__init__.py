@@ -1,0 +1,42 @@
+"""Settings: one frozen section per stage, four presets, and errors that name the key and the cure."""
+
+from video2pde.settings.load import load_settings, Settings
+from video2pde.settings.presets import PRESETS
+from video2pde.settings.sections import (
+    CalibrationSettings,
+    DriftSettings,
+    FrapSettings,
+    FrontSettings,
+    IdentifiabilitySettings,
+    RecordingSettings,
+    RefinementSettings,
+    RegressionSettings,
+    RolloutSettings,
+    RunSettings,
+    Section,
+    SelectionSettings,
+    SplitSettings,
+    TermSettings,
+    WeakSettings,
+)
+
+__all__ = [
+    "PRESETS",
+    "CalibrationSettings",
+    "DriftSettings",
+    "FrapSettings",
+    "FrontSettings",
+    "IdentifiabilitySettings",
+    "RecordingSettings",
+    "RefinementSettings",
+    "RegressionSettings",
+    "RolloutSettings",
+    "RunSettings",
+    "Section",
+    "SelectionSettings",
+    "Settings",
+    "SplitSettings",
+    "TermSettings",
+    "WeakSettings",
+    "load_settings",
+]

@@ -1,0 +1,221 @@
+"""All settings of a run, from a preset, then a TOML file, then single overrides (``--set section.key=value``)."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from video2pde.errors import SettingsError
+from video2pde.files import require_regular
+from video2pde.settings.presets import PRESETS
+from video2pde.settings.sections import (
+    CalibrationSettings,
+    DriftSettings,
+    FrapSettings,
+    FrontSettings,
+    IdentifiabilitySettings,
+    LibraryName,
+    RecordingSettings,
+    RefinementSettings,
+    RegressionSettings,
+    RolloutSettings,
+    RunSettings,
+    Section,
+    SelectionSettings,
+    SplitSettings,
+    TermSettings,
+    WeakSettings,
+)
+
+
+class Settings(Section):
+    """All settings of a run."""
+
+    recording: RecordingSettings = RecordingSettings()
+    split: SplitSettings = SplitSettings()
+    drift: DriftSettings = DriftSettings()
+    weak: WeakSettings = WeakSettings()
+    regression: RegressionSettings = RegressionSettings()
+    identifiability: IdentifiabilitySettings = IdentifiabilitySettings()
+    rollout: RolloutSettings = RolloutSettings()
+    refinement: RefinementSettings = RefinementSettings()
+    calibration: CalibrationSettings = CalibrationSettings()
+    front: FrontSettings = FrontSettings()
+    selection: SelectionSettings = SelectionSettings()
+    frap: FrapSettings = FrapSettings()
+    run: RunSettings = RunSettings()
+    terms: dict[str, tuple[TermSettings, ...]] = Field(
+        default_factory=dict, description="terms of the user's own, by name: a list of parts that are added"
+    )
+    libraries: dict[LibraryName, tuple[str, ...]] = Field(
+        default_factory=dict, description="libraries of the user's own, by name: term names without the drift"
+    )
+
+    def to_toml(self) -> str:
+        """Write every value used as TOML; ``load_settings`` reads it back to the same settings."""
+        import tomli_w
+
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def only(self, *sections: str) -> Settings:
+        """Return these sections alone; reading another one is an error.
+
+        A stage is given the sections that its key holds, so that nothing else can change what it computes.
+
+        Examples
+        --------
+        >>> part = Settings().only("drift", "split")
+        >>> part.split.train
+        0.6
+        >>> part.weak
+        Traceback (most recent call last):
+            ...
+        AttributeError: these settings hold drift, split alone, not weak
+        """
+        part = _SomeSettings.model_construct()
+        object.__setattr__(part, "__dict__", {name: getattr(self, name) for name in sections})
+        return part
+
+
+class _SomeSettings(Settings):
+    """Some sections of the settings; what is missing is missed aloud."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"these settings hold {', '.join(self.__dict__)} alone, not {name}")
+
+
+def load_settings(
+    preset: str = "default",
+    file: str | os.PathLike[str] | None = None,
+    overrides: Iterable[str] | Mapping[str, Any] = (),
+) -> Settings:
+    """Combine a preset, a TOML file and overrides, in this order, into validated settings.
+
+    Parameters
+    ----------
+    preset : one of :data:`PRESETS`.
+    file : TOML, such as the ``settings.toml`` of a run.
+    overrides : ``section.key=value`` texts (values in TOML; bare words and lists without brackets are allowed), or a
+        mapping from ``section.key`` to a value.
+
+    Returns
+    -------
+    The settings, frozen.
+
+    Examples
+    --------
+    >>> load_settings("quick", overrides={"run.seed": 3}).run.seed
+    3
+    """
+    if preset not in PRESETS:
+        raise SettingsError(f"unknown preset '{preset}'{_nearest(preset, PRESETS)}; there are: {', '.join(PRESETS)}")
+    values: dict[str, Any] = {section: dict(keys) for section, keys in PRESETS[preset].items()}
+    if file is not None:
+        _merge(values, _read_toml(Path(file)), str(file))
+    if isinstance(overrides, Mapping):
+        pairs: Iterable[tuple[str, Any]] = overrides.items()
+    else:
+        pairs = (_split_override(text) for text in overrides)
+    for key, value in pairs:
+        path = key.split(".")
+        nested: Any = value
+        for part in reversed(path):
+            nested = {part: nested}
+        _merge(values, nested, f"--set {key}")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        require_regular(path)
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read the settings file {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the settings file {path} is not valid TOML: {error}") from None
+
+
+def _split_override(text: str) -> tuple[str, Any]:
+    key, found, value = text.partition("=")
+    if not found or "." not in key:
+        raise SettingsError(f"'{text}' is not of the form section.key=value, such as recording.smooth=1.0")
+    return key.strip(), _parse_value(value.strip())
+
+
+def _parse_value(text: str) -> Any:
+    """Read a TOML value, a list without brackets such as 100,100, ``none`` or a bare word."""
+    for form in (text, f"[{text}]") if "," in text else (text,):
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"value = {form}")["value"]
+    return None if text == "none" else text
+
+
+def _merge(into: dict[str, Any], new: Mapping[str, Any], origin: str) -> None:
+    for key, value in new.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value, origin)
+        elif isinstance(value, Mapping):
+            into[key] = dict(value)
+        elif isinstance(into.get(key), dict):
+            raise SettingsError(f"{origin}: '{key}' is a section, not a value; give section.key")
+        else:
+            into[key] = value
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    match = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean '{match[0]}'?)" if match else ""
+
+
+def _explain(error: ValidationError) -> str:
+    """Turn pydantic's report into lines that name the key, the value and what is allowed."""
+    lines: dict[str, None] = {}
+    for item in error.errors():
+        key, model, description = _locate(tuple(item["loc"]))
+        value = item.get("input")
+        if item["type"] == "extra_forbidden":
+            known = list(model.model_fields)
+            if len(key.split(".")) == 1 and key not in known:
+                known_keys = [f"{s}.{k}" for s, f in Settings.model_fields.items() for k in _keys(f.annotation)]
+                known = [*known, *known_keys]
+            unknown = key if len(known) > len(model.model_fields) else key.rsplit(".", 1)[-1]
+            lines[f"unknown setting '{key}'{_nearest(unknown, known)}; known here: {', '.join(model.model_fields)}"] = (
+                None
+            )
+        else:
+            text = item["msg"].removeprefix("Value error, ")
+            lines[f"setting '{key}' cannot be {value!r}: {text}" + (f" ({description})" if description else "")] = None
+    return "; ".join(lines)
+
+
+def _keys(annotation: Any) -> list[str]:
+    return list(annotation.model_fields) if isinstance(annotation, type) and issubclass(annotation, Section) else []
+
+
+def _locate(location: tuple[Any, ...]) -> tuple[str, type[Section], str]:
+    """Find the dotted key, the section that holds it, and the key's description."""
+    model: type[Section] = Settings
+    parts: list[str] = []
+    description = ""
+    for part in location:
+        info = model.model_fields.get(str(part))
+        if info is None:
+            if not description:
+                parts.append(str(part))
+            break
+        parts.append(str(part))
+        if _keys(info.annotation):
+            model = info.annotation  # type: ignore[assignment]
+        else:
+            description = info.description or ""
+    return ".".join(parts), model, description
