@@ -1,0 +1,88 @@
+"""Whether one contender is better than another beyond chance: on validation frames, in training, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from video2pde.calibration import Calibration
+from video2pde.fit import FitTest
+from video2pde.rollout.validate import Score
+from video2pde.selection.criteria import Candidate, exceeds
+
+CERTAIN_BLOCKS, BLOCK_RATIO = 3.0, 1.5
+"""Standard errors, and the factor, by which a law's blocks must leave more than another's to count."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is known of the contenders, by library: fits, rollouts over the validation window, tests of fit.
+
+    ``tie``: relative difference of training errors below which two laws fit equally well.
+    """
+
+    calibrations: Mapping[str, Calibration]
+    scores: Mapping[str, Score]
+    tests: Mapping[str, FitTest]
+    tie: float
+
+    def converged(self, candidate: Candidate) -> bool:
+        """Tell whether a law's fit converged: one that did not has no interval, and is no law anyone could use."""
+        return self.calibrations[candidate.library].fit.converged
+
+    def passes(self, candidate: Candidate) -> bool:
+        """Tell whether a law was tested and leaves no more than noise."""
+        return candidate.library in self.tests and self.tests[candidate.library].passes
+
+    def leaves_more(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
+        """Tell whether another law leaves clearly less of the training window, block by block."""
+        own = self.tests.get(candidate.library)
+        rivals = [self.tests[c.library] for c in others if c is not candidate and c.library in self.tests]
+        return own is not None and not own.passes and any(leaves_less(rival, own) for rival in rivals)
+
+    def predicts_worse(self, first: Candidate, second: Candidate) -> bool:
+        """Tell whether a law's validation error is larger than another's, frame by frame."""
+        return exceeds(self.scores[first.library].full.mse, self.scores[second.library].full.mse)
+
+    def trains_worse(self, first: Candidate, second: Candidate) -> bool:
+        """Tell whether a law fits the training window worse than another one, by more than the tie."""
+        mse = {c: self.calibrations[c.library].fit.mse for c in (first, second)}
+        return mse[first] > mse[second] * (1 + self.tie)
+
+    def clearly_worse(self, candidate: Candidate, leader: Candidate) -> bool:
+        """Tell whether a law within the tie loses all the same: frame by frame on validation, and in training too.
+
+        Much of a rollout's error may be noise that all laws have in common, under which a tie in per cent hides much.
+        """
+        return self.predicts_worse(candidate, leader) and self.trains_worse(candidate, leader)
+
+    def best_of_one_size(self, rivals: Sequence[Candidate]) -> Candidate:
+        """Take the law with the smallest validation error, unless training decides what validation cannot."""
+        best = rivals[0]
+        for rival in rivals[1:]:
+            if rival.library in self.tests and best.library in self.tests:
+                if leaves_less(self.tests[rival.library], self.tests[best.library]):
+                    best = rival
+            elif not self.predicts_worse(rival, best) and self.trains_worse(best, rival):
+                best = rival
+        return best
+
+    def told_apart(self, rival: Candidate, winner: Candidate) -> bool:
+        """Compare two laws of one size: by blocks, by frames of the validation window, by fits to the training one."""
+        tests = [self.tests.get(c.library) for c in (winner, rival)]
+        if tests[0] is not None and tests[1] is not None and leaves_less(tests[0], tests[1]):
+            return True
+        return self.predicts_worse(rival, winner) or self.trains_worse(rival, winner)
+
+
+def leaves_less(first: FitTest, second: FitTest) -> bool:
+    """Tell whether a law leaves less than another one, in blocks of space and time and beyond chance.
+
+    Compared are squared block means in units of noise, block by block (Vuong's test of two laws): pixel errors are
+    nearly all noise, and blocks are not.
+    """
+    if len(first.blocks) != len(second.blocks) or len(first.blocks) < 2:
+        return False
+    difference = second.blocks - first.blocks
+    certain = CERTAIN_BLOCKS * float(difference.std(ddof=1)) / len(difference) ** 0.5
+    return bool(difference.mean() > certain and second.blocks.mean() > BLOCK_RATIO * max(first.blocks.mean(), 1.0))
