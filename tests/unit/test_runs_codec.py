@@ -232,8 +232,8 @@ def test_the_hostile_files_differ_from_a_good_one_by_what_is_wrong_in_them(tmp_p
         an_object("builtins:eval"),
         an_object("subprocess:Popen", args="true"),
         an_object("video2pde.cli.__main__:main"),
-        an_object("video2pde.field:os.system"),
-        an_object("video2pde.field:Path"),
+        an_object("video2pde.field.field:os.system"),
+        an_object("video2pde.field.field:Path"),
         an_object("video2pde.files:atomic_write"),
         an_object("video2pde.runs.folder:RunFolder", path="x"),
         an_object("video2pde.drift:Field"),  # defined elsewhere
@@ -319,3 +319,11 @@ def test_an_older_artefact_may_lack_a_field_that_has_a_default() -> None:
     del tree["fields"]["ny"]
     with pytest.raises(InputError, match="the fields of"):
         decode(tree, arrays_)
+
+
+def test_a_class_is_found_where_an_older_run_knew_it() -> None:
+    """A module that has become a package keeps its run folders readable."""
+    tree, arrays_ = encode(Grid(4, 6, 200.0, 300.0))
+    assert isinstance(tree, dict)
+    assert tree["type"] == "video2pde.field.grid:Grid"
+    assert decode({**tree, "type": "video2pde.field:Grid"}, arrays_) == Grid(4, 6, 200.0, 300.0)

@@ -124,9 +124,14 @@ def find_type(name: str) -> type:
             found = getattr(found, part)
     except (ImportError, AttributeError):
         raise InputError(f"{PACKAGE} has no type '{name}'") from None
-    if not isinstance(found, type) or not dataclasses.is_dataclass(found) or _full_name(found) != name:
+    if not isinstance(found, type) or not dataclasses.is_dataclass(found) or not _is_home(found, match[1], match[2]):
         raise InputError(f"'{name}' is not a dataclass of {PACKAGE}")
     return found
+
+
+def _is_home(kind: type, module: str, name: str) -> bool:
+    """Tell whether a class is defined in a module, or in one of a package that the module has become since."""
+    return kind.__qualname__ == name and (kind.__module__ == module or kind.__module__.startswith(f"{module}."))
 
 
 def _full_name(kind: type) -> str:

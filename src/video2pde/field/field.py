@@ -1,8 +1,4 @@
-"""The field u(t, y, x), its grid and its chronological windows.
-
-This module is the only place that fixes the order of axes: **time, y, x**. ``y`` grows downwards,
-as in a picture.
-"""
+"""The field itself: values with their grid, times, mask, edges, where they came from, and what storing did to them."""
 
 from __future__ import annotations
 
@@ -12,145 +8,21 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.blocks import block_means
 from video2pde.errors import InputError, printable
+from video2pde.field.grid import Grid
+from video2pde.field.timing import is_uniform
 from video2pde.files import atomic_path, atomic_write, require_regular, require_unpacked
-from video2pde.units import require_range, require_unit
 
-Pitch = Literal["cells", "nodes"]
-SplitBy = Literal["frames", "time", "change"]
 FORMAT_VERSION = 1
 CORE_DEPTH = 3
 """Pixels by which a mask is eroded to its core, ..."""
 CORE_SHARE = 0.3
 """... unless less than this share of it would be left."""
-FEW_FRAMES, LEAST_FRAMES = 10, 4
-"""Frames below which windows share a frame; frames that a named law needs at least."""
-UNIFORM_WITHIN = 1e-3
-"""Largest relative spread of the frame intervals that still counts as even."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Place ``ny`` × ``nx`` samples over a rectangle of size ``height`` × ``width``.
-
-    ``cells``: the samples are averages over cells that cover the rectangle, Δx = L/n, centred at
-    (i + ½)Δx. ``nodes``: the samples lie on the rectangle's edges, Δx = L/(n − 1) (the paper's
-    convention, 1/n too large for averaged pixels).
-    """
-
-    ny: int
-    nx: int
-    height: float
-    width: float
-    unit: str = "image units"
-    pitch: Pitch = "cells"
-
-    def __post_init__(self) -> None:
-        require_unit(self.unit)
-        for size, count, what in ((self.width, self.nx, "width"), (self.height, self.ny, "height")):
-            require_range(size / max(count, 1), f"the {what} of a cell", self.unit)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.ny, self.nx
-
-    @property
-    def dx(self) -> float:
-        return self.width / (self.nx if self.pitch == "cells" else self.nx - 1)
-
-    @property
-    def dy(self) -> float:
-        return self.height / (self.ny if self.pitch == "cells" else self.ny - 1)
-
-    @cached_property
-    def x(self) -> NDArray[np.float64]:
-        """Positions of the columns, in ``unit``."""
-        return (np.arange(self.nx, dtype=np.float64) + (0.5 if self.pitch == "cells" else 0.0)) * self.dx
-
-    @cached_property
-    def y(self) -> NDArray[np.float64]:
-        """Positions of the rows (downwards), in ``unit``."""
-        return (np.arange(self.ny, dtype=np.float64) + (0.5 if self.pitch == "cells" else 0.0)) * self.dy
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Split ``frames`` frames chronologically into training, validation and test.
-
-    Where there are few, a held-out window starts with ``lead`` frames of the window before it: its rollout begins at a
-    frame that is known, and every frame after that is a forecast.
-    """
-
-    frames: int
-    train_end: int
-    validation_end: int
-    lead: int = 0
-
-    @classmethod
-    def split(cls, frames: int, train: float = 0.6, validation: float = 0.2) -> Windows:
-        """Assign the first ``train`` share to training, the next ``validation`` share to validation."""
-        return cls._at(frames, round(train * frames), round((train + validation) * frames), train, validation)
-
-    @classmethod
-    def of(cls, field: Field, train: float, validation: float, by: SplitBy = "frames", few: bool = False) -> Windows:
-        """Split a recording by its frames, by time, or by how much of the picture's change is over.
-
-        ``few``: with fewer than ten frames, keep all but the last two (or one) for the fit, and forecast these.
-        """
-        frames = len(field)
-        if few and frames < FEW_FRAMES:
-            if frames < LEAST_FRAMES:
-                raise InputError(f"{frames} frames are too few: {LEAST_FRAMES} are needed to fit a law and to test it")
-            return cls(frames, max(frames - 2, LEAST_FRAMES - 1), frames - 1, lead=1 if frames > LEAST_FRAMES else 2)
-        if by == "frames":
-            return cls.split(frames, train, validation)
-        measure = field.times - field.times[0] if by == "time" else change_so_far(field)
-        first, second = (
-            int(np.searchsorted(measure, share * measure[-1])) + 1 for share in (train, train + validation)
-        )
-        first = min(max(first, LEAST_FRAMES), frames - 4)
-        return cls._at(frames, first, min(max(second, first + 2), frames - 2), train, validation)
-
-    @classmethod
-    def _at(cls, frames: int, first: int, second: int, train: float, validation: float) -> Windows:
-        if not 2 <= first <= second - 2 <= frames - 4:
-            raise InputError(
-                f"{frames} frames are too few for windows of {train:.0%}, {validation:.0%} and "
-                f"{1 - train - validation:.0%}: each window needs at least two frames"
-            )
-        return cls(frames, first, second)
-
-    @property
-    def train(self) -> slice:
-        return slice(0, self.train_end)
-
-    @property
-    def validation(self) -> slice:
-        return slice(self.train_end - self.lead, self.validation_end)
-
-    @property
-    def test(self) -> slice:
-        return slice(self.validation_end - min(self.lead, 1), self.frames)
-
-
-def change_so_far(field: Field) -> NDArray[np.float64]:
-    """Return how much the picture has changed up to each frame, (t,): the path of its block averages less noise."""
-    inside = np.ones(field.grid.shape, bool) if field.mask is None else field.mask
-    blocks = block_means(field.values, inside)
-    noise = 0.0
-    if len(field) > 2:
-        weights = noise_weights(field.times)
-        left = weights[:, :1] * blocks[:-2] + weights[:, 1:2] * blocks[1:-1] + weights[:, 2:] * blocks[2:]
-        noise = 2 * float(np.median(np.mean(left**2, axis=1)))
-    steps = np.sqrt(np.maximum(np.mean(np.diff(blocks, axis=0) ** 2, axis=1) - noise, 0.0))
-    path = np.concatenate([[0.0], np.cumsum(steps)])
-    return path if path[-1] > 0 else np.arange(len(field), dtype=float)
 
 
 @dataclass(frozen=True)
@@ -440,20 +312,3 @@ class Field:
         with atomic_path(target) as temporary:
             array.to_netcdf(temporary, engine="h5netcdf")
         return target
-
-
-def is_uniform(times: NDArray[np.float64]) -> bool:
-    """Tell whether times are evenly spaced, to a thousandth of the interval."""
-    steps = np.diff(times)
-    return len(steps) < 2 or bool(np.ptp(steps) <= UNIFORM_WITHIN * steps.mean())
-
-
-def noise_weights(times: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights (t − 2, 3) on three neighbouring frames whose sum is noise alone, with the noise's own variance.
-
-    The middle frame less the straight line through its neighbours: (1, −2, 1)/√6 where frames are evenly spaced.
-    """
-    before, after = np.diff(times)[:-1], np.diff(times)[1:]
-    share = before / (before + after)
-    weights = np.stack([1 - share, -np.ones_like(share), share], axis=1)
-    return np.asarray(weights / np.linalg.norm(weights, axis=1, keepdims=True))
