@@ -79,7 +79,9 @@ def run(
             field = as_field(recording, dt=dt, dx=dx, dy=dy, unit=unit)
             place.mkdir(parents=True, exist_ok=True)
             film = field.save(place / IN_MEMORY)
-        return run_pipeline(film, place, settings, events, until, latex, figures, overwrite)
+        return run_pipeline(
+            film, place, settings, events=events, until=until, latex=latex, figures=figures, overwrite=overwrite
+        )
 
 
 def as_field(

@@ -5,13 +5,13 @@ settings that it is given, and of the code that computes it, so that a run conti
 recomputes only what depends on it. The test window is cut off before the first stage that could see it and is read by
 ``evaluate`` alone, after the choice is frozen.
 
-To add a stage: a field of ``record.Run``, and a call of ``work.stage`` below.
+To add a stage: a field of ``record.Run``, a line of :data:`MADE_FROM`, and a call of ``work.stage``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -45,12 +45,37 @@ REPORT = "report"
 WINDOWS = ("split", "regression")
 """The sections that say where the windows are."""
 STAGES = {**RECORDED, REPORT: "page, figures, tables"}
+ROLLOUTS = ("drift", "weak", "rollout", "run")
+"""The sections that a rollout over a window needs."""
+MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "recording": ((), ("recording",)),
+    "drift": (("recording",), (*WINDOWS, "drift")),
+    "discovery": (
+        ("drift",),
+        ("split", "drift", "weak", "regression", "identifiability", "terms", "libraries", "rollout", "run"),
+    ),
+    "validation": (("discovery",), ROLLOUTS),
+    "refinement": (("discovery",), ("refinement", "run")),
+    "comparison": (("refinement",), ROLLOUTS),
+    "calibration": (("refinement",), ("drift", "calibration", "rollout", "run")),
+    "fit": (
+        ("calibration",),
+        ("recording", "weak", "calibration", "rollout", "run", "regression", "terms", "libraries"),
+    ),
+    "front": (("calibration",), ("drift", "calibration", "front", "rollout", "run")),
+    "calibrated_validation": (("front",), ROLLOUTS),
+    "selection": (("calibrated_validation", "fit"), ("selection", "regression")),
+    "test": (("selection",), ROLLOUTS),
+    "recovery": (("test",), ("frap",)),
+}
+"""For each stage, the stages whose artefacts it is given, and the sections of the settings; it cannot read others."""
 
 
 def run_pipeline(
     film: str | Path,
     out: str | Path,
     settings: Settings | None = None,
+    *,
     events: Events | None = None,
     until: str | None = None,
     latex: bool = False,
@@ -108,108 +133,35 @@ def _identify(film: Path) -> dict[str, str]:
 
 
 def _run_stages(work: _Work, film: Path) -> None:
-    recording = work.stage("recording", read_recording, (film,), sections=("recording",), progress=work.events.progress)
+    told = work.events.progress
+    recording = work.stage("recording", read_recording, film, progress=told)
     windows = choose_windows(recording.field, work.run.settings.only(*WINDOWS))
     known = recording.field.frames(slice(0, windows.validation_end))
     train = known.frames(windows.train)
 
-    drift = work.stage("drift", measure_drift, (known,), after=("recording",), sections=(*WINDOWS, "drift"))
+    drift = work.stage("drift", measure_drift, known)
     train_drift = drift.frames(windows.train)
-    found = work.stage(
-        "discovery",
-        discover_structure,
-        (known, drift, windows),
-        after=("drift",),
-        sections=(
-            "split",
-            "drift",
-            "weak",
-            "regression",
-            "identifiability",
-            "terms",
-            "libraries",
-            "rollout",
-            "run",
-        ),
-        progress=work.events.progress,
-    )
-    rolling = ("drift", "weak", "rollout", "run")  # what a rollout over a window needs
+    found = work.stage("discovery", discover_structure, known, drift, windows, progress=told)
     scored = (known, windows.validation, drift)
-    work.stage(
-        "validation",
-        validate_models,
-        (*scored, found.models, found.diffusion),
-        after=("discovery",),
-        sections=rolling,
-    )
+    work.stage("validation", validate_models, *scored, found.models, found.diffusion)
 
     contenders = found.contenders if found.identifiability.law_seen else ()
-    refined = work.stage(
-        "refinement",
-        refine_contenders,
-        (contenders, train, train_drift, found),
-        after=("discovery",),
-        sections=("refinement", "run"),
-        events=work.events,
-        folder=work.folder.stages,
-    )
-    work.stage(
-        "comparison",
-        compare_refined,
-        (*scored, contenders, refined, found.diffusion),
-        after=("refinement",),
-        sections=rolling,
-    )
+    apart = {"events": work.events, "folder": work.folder.stages}
+    refined = work.stage("refinement", refine_contenders, contenders, train, train_drift, found, **apart)
+    work.stage("comparison", compare_refined, *scored, contenders, refined, found.diffusion)
 
     fitted = (train, train_drift, found, refined)
-    calibrations = work.stage(
-        "calibration",
-        calibrate_contenders,
-        (contenders, *fitted),
-        after=("refinement",),
-        sections=("drift", "calibration", "rollout", "run"),
-        events=work.events,
-    )
-    tests = work.stage(
-        "fit",
-        test_calibrated,
-        (train, train_drift, windows, found, calibrations),
-        after=("calibration",),
-        sections=("recording", "weak", "calibration", "rollout", "run", "regression", "terms", "libraries"),
-    )
-    fronts = work.stage(
-        "front",
-        recalibrate_fronts,
-        (contenders, calibrations, *fitted),
-        after=("calibration",),
-        sections=("drift", "calibration", "front", "rollout", "run"),
-    )
+    calibrations = work.stage("calibration", calibrate_contenders, contenders, *fitted, events=work.events)
+    tests = work.stage("fit", test_calibrated, train, train_drift, windows, found, calibrations)
+    fronts = work.stage("front", recalibrate_fronts, contenders, calibrations, *fitted)
     models = final_models(calibrations, fronts)
 
-    scores = work.stage(
-        "calibrated_validation",
-        validate_models,
-        (*scored, models, found.diffusion),
-        after=("front",),
-        sections=rolling,
-    )
-    selection = work.stage(
-        "selection",
-        choose,
-        (known, found, calibrations, tests, scores),
-        after=("calibrated_validation", "fit"),
-        sections=("selection", "regression"),
-    )
+    scores = work.stage("calibrated_validation", validate_models, *scored, models, found.diffusion)
+    selection = work.stage("selection", choose, known, found, calibrations, tests, scores)
     # the choice is on disk from here on; only now may the test window be read
-    work.stage(
-        "test",
-        evaluate,
-        (recording.field, windows, selection, models, found.diffusion),
-        after=("selection",),
-        sections=rolling,
-    )
+    work.stage("test", evaluate, recording.field, windows, selection, models, found.diffusion)
     if work.run.settings.frap.enabled:
-        work.stage("recovery", measure_recovery, (recording.field,), after=("test",), sections=("frap",))
+        work.stage("recovery", measure_recovery, recording.field)
 
 
 class _EndHere(Exception):
@@ -225,28 +177,18 @@ class _Work:
         self._until, self._film = until, film
         self._keys: dict[str, str] = {}
 
-    def stage(
-        self,
-        name: str,
-        compute: Callable[..., Artefact],
-        inputs: Sequence[Any],
-        *,
-        after: Sequence[str] = (),
-        sections: Sequence[str],
-        **company: Any,
-    ) -> Artefact:
+    def stage(self, name: str, compute: Callable[..., Artefact], *inputs: Any, **company: Any) -> Artefact:
         """Load or compute a stage, and enter its artefact in the record.
 
         Parameters
         ----------
-        name : a field of ``Run``.
+        name : a field of ``Run``, and a key of :data:`MADE_FROM`.
         compute : called with ``inputs``, the sections of the settings, and the ``company``.
         inputs : artefacts, or what is made of them without further settings.
-        after : the stages that they come from; their keys are part of this one's.
-        sections : those of the settings that ``compute`` is given; reading another one is an error.
         company : what changes nothing in the artefact: who is told, where checkpoints are kept.
         """
         self.events.stage(name, STAGES[name])
+        after, sections = MADE_FROM[name]
         settings = self.run.settings.only(*sections)
         key = self._keys[name] = stage_key(
             name,

@@ -169,7 +169,7 @@ def test_a_late_setting_recomputes_only_what_depends_on_it(tmp_path: Path) -> No
         ),
     ):
         listener = Listener()
-        run_pipeline(film, tmp_path / "run", quick(**overrides), listener, until="test")
+        run_pipeline(film, tmp_path / "run", quick(**overrides), events=listener, until="test")
         assert listener.computed == computed
         assert sorted(listener.computed + listener.loaded) == sorted(stage for stage in STAGES if stage not in NOT_HERE)
 
@@ -242,7 +242,7 @@ def test_an_older_law_never_stands_beside_other_settings(
 ) -> None:
     film, folder = shown
     with pytest.raises(KeyboardInterrupt):
-        run_pipeline(film, folder, quick(**overrides), Interrupter(interrupted))
+        run_pipeline(film, folder, quick(**overrides), events=Interrupter(interrupted))
     assert not [name for name in SHOWN if (folder / name).exists()]
     assert summarise_run(folder).verdict == UNFINISHED
     assert list(load_run(folder).timings) == list(STAGES)[: list(STAGES).index(interrupted)]
@@ -253,7 +253,7 @@ def test_an_older_law_never_stands_beside_other_settings(
 def test_what_was_found_with_these_settings_stays(shown: tuple[Path, Path]) -> None:
     film, folder = shown
     with pytest.raises(KeyboardInterrupt):
-        run_pipeline(film, folder, quick(**{"run.workers": 2}), Interrupter("discovery"))
+        run_pipeline(film, folder, quick(**{"run.workers": 2}), events=Interrupter("discovery"))
     assert all((folder / name).exists() for name in SHOWN)
 
 
@@ -262,5 +262,5 @@ def test_a_law_of_a_stage_that_is_computed_anew_is_withdrawn(shown: tuple[Path, 
     film, folder = shown
     (folder / "stages" / "02-drift.npz").write_bytes(b"damaged")
     with pytest.raises(KeyboardInterrupt):
-        run_pipeline(film, folder, quick(), Interrupter("discovery"))
+        run_pipeline(film, folder, quick(), events=Interrupter("discovery"))
     assert summarise_run(folder).verdict == UNFINISHED

@@ -8,29 +8,28 @@ are drawn with replacement. Blocks are never concatenated into one rollout that 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from video2pde.calibration.blocks import LAW, Scene, Unknowns
+from video2pde.calibration.blocks import LAW, Scene
 from video2pde.calibration.carried import FLOW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.growth import EliminatedStart, share_start
-from video2pde.calibration.linear import inner_products, Linear, Look
+from video2pde.calibration.linear import inner_products, Linear
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.resampling import block_length, draw_blocks, residual_sizes
-from video2pde.calibration.start import initial_frame, smooth_frame
+from video2pde.calibration.resampling import block_length, Draw, draw_blocks, residual_sizes
+from video2pde.calibration.restart import draw_restarted, restarted_blocks
+from video2pde.calibration.start import smooth_frame
 from video2pde.parallel import parallel_map
 from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
-Draw = tuple[Array, Array, Array]
 
 BATCH, FEW_FRAMES = 5, 8
 """Replicates that read the shared pictures together, and frames of them at a time: few enough to stay in the cache.
@@ -131,8 +130,8 @@ def bootstrap_fit(
             return refit(world, residuals, size, order)
 
     else:
-        blocks = _restarted_blocks(world.problem, fit, length, workers)
-        work = partial(_draw_restarted_blocks, fit, blocks, -(-frames // length))
+        blocks = restarted_blocks(world.problem, fit, length, workers)
+        work = partial(draw_restarted, fit, blocks, -(-frames // length))
     batches = [seeds[begin : begin + BATCH] for begin in range(0, len(seeds), BATCH)]
 
     def report(done: int, _: int) -> None:
@@ -241,81 +240,42 @@ def _step(world: World, products: Array, pulled: Array) -> Draw | str:
     return values[LAW], problem.scene(values, world.scene.start).velocity, values.get(FLOW, np.zeros(0))
 
 
-def _restarted_blocks(problem: Problem, fit: Fit, length: int, workers: int) -> list[Linear]:
-    """Return each block's normal equations in the coefficients, from a rollout that restarts there."""
-    window, law = problem.window, problem.law
-    smoothing = max(2, length // 4)
-    starts = range(0, len(window.times) - length - smoothing + 1, max(1, length // 2))
-    # the first frames make the smoothed start and are left out of the comparison
-    counted = np.arange(length + smoothing) >= smoothing
-
-    def block(start: int) -> Linear | str:
-        part = slice(start, start + length + smoothing)
-        inner = replace(window, values=window.values[part], times=window.times[part])
-        follow = None if law.follow is None else law.follow[:, part]
-        here = replace(law, reference=fit.coefficients, follow=follow)
-        fitted = problem.scene(fit.values, initial_frame(inner, smoothing))
-        given = replace(fitted, velocity=fit.velocity[part])
-        return Look(inner, Unknowns((here,)), fit.coefficients, given, problem.rollout).linearise(counted)
-
-    return [found for found in parallel_map(block, starts, workers, kind="threads") if not isinstance(found, str)]
-
-
-def _draw_restarted_blocks(
-    fit: Fit, blocks: list[Linear], count: int, seeds: Sequence[tuple[int, int]]
-) -> list[Draw | str]:
-    """Draw blocks with replacement and solve their equations, added up, once for each seed."""
-    if not blocks:
-        return ["no block could be rolled out"] * len(seeds)
-    draws: list[Draw | str] = []
-    for seed in seeds:
-        chosen = np.random.default_rng(seed).integers(0, len(blocks), size=count)
-        step = reduce(operator.add, (blocks[index] for index in chosen)).solve()
-        draws.append((fit.coefficients + step, fit.velocity, fit.values.get(FLOW, np.zeros(0))))
-    return draws
-
-
 def _summarise(
     problem: Problem, fit: Fit, settings: CalibrationSettings, length: int, results: Sequence[Draw | str]
 ) -> Bootstrap:
+    """Sum up the replicates, drawn in blocks of ``length`` frames; a text says why one failed."""
     good = [result for result in results if not isinstance(result, str)]
-    failures = tuple(result for result in results if isinstance(result, str))
     count = len(problem.terms)
     draws = np.array([draw[0] for draw in good]).reshape(-1, count)
+    nothing = np.full(count, np.nan)
+    few = Bootstrap(
+        form=settings.bootstrap,
+        block_length=length,
+        requested=settings.replicates,
+        draws=draws,
+        bias=np.zeros(count),
+        value=fit.coefficients,
+        low=nothing,
+        high=nothing,
+        correlation=np.eye(count),
+        velocity_std=np.zeros_like(fit.velocity),
+        failures=tuple(result for result in results if isinstance(result, str)),
+    )
     if len(draws) < 2:
-        nothing = np.full(count, np.nan)
-        return Bootstrap(
-            settings.bootstrap,
-            length,
-            settings.replicates,
-            draws,
-            np.zeros(count),
-            fit.coefficients,
-            nothing,
-            nothing,
-            np.eye(count),
-            np.zeros_like(fit.velocity),
-            failures,
-        )
-    median = np.median(draws, axis=0)
-    bias = draws.mean(axis=0) - fit.coefficients
+        return few
+    median, bias = np.median(draws, axis=0), draws.mean(axis=0) - fit.coefficients
     value = fit.coefficients - bias
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     # few replicates, drawn from few blocks: the outer quantiles fall short, so never narrower than Student's interval
     blocks = len(problem.window.times) / length
     half = student.ppf(0.975, max(blocks - 1, 1)) * draws.std(axis=0, ddof=1)
-    spread = np.atleast_2d(np.corrcoef(draws.T)) if count > 1 else np.eye(1)
-    return Bootstrap(
-        settings.bootstrap,
-        length,
-        settings.replicates,
-        draws,
-        bias,
-        value,
-        value - np.maximum(half, median - low),
-        value + np.maximum(half, high - median),
-        spread,
-        np.std([draw[1] for draw in good], axis=0),
-        failures,
+    return replace(
+        few,
+        bias=bias,
+        value=value,
+        low=value - np.maximum(half, median - low),
+        high=value + np.maximum(half, high - median),
+        correlation=np.atleast_2d(np.corrcoef(draws.T)) if count > 1 else np.eye(1),
+        velocity_std=np.std([draw[1] for draw in good], axis=0),
         flow_std=np.std([draw[2] for draw in good], axis=0),
     )

@@ -119,7 +119,7 @@ def calibrate(
     settings: Settings,
     progress: Callable[[int, int], None] | None = None,
 ) -> Calibration:
-    """Fit a contender from every start, check that they agree, bootstrap the best fit and draw up its error budget.
+    """Fit a contender from every start, check that they agree, bootstrap the best fit, draw up its error budget.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def calibrate(
     problem : from :func:`make_problem`.
     starts : coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
     settings : those of calibration.
-    progress : called with the number of replicates done and the number in all.
+    progress : called with the numbers of replicates done and in all.
 
     Returns
     -------
@@ -144,31 +144,24 @@ def calibrate(
     """
     options = settings.calibration
     attempts, fits = _fit_from_all(problem, starts, options)
-    usable = [fit for fit in fits if np.isfinite(fit.mse)]
-    if not usable:
+    if not any(np.isfinite(fit.mse) for fit in fits):
         raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
-    plain = best = min(usable, key=lambda fit: (not fit.converged, fit.mse))
-    if plain.converged and options.optimizer == "lm":
-        best = refit_growing(problem, plain) or plain
-    boot = None
-    if options.replicates > 0 and best.converged:
-        # Nelder–Mead leaves a spline of the drift alone, and so do its replicates
-        posed = problem if DRIFT in best.values else problem.without(DRIFT)
-        boot = bootstrap_fit(posed, best, options, posed.workers, progress)
-    misfit = best.mse / _noise(problem)
+    plain = min((fit for fit in fits if np.isfinite(fit.mse)), key=lambda fit: (not fit.converged, fit.mse))
+    joint = refit_growing(problem, plain) if plain.converged and options.optimizer == "lm" else None
+    best = joint or plain
+    boot = _bootstrap(problem, best, options, progress)
     lines = _draw_up(problem, plain, best, boot, options)
-    estimates = budget.add_up(plain.coefficients, lines)
     return Calibration(
         library=library,
         terms=problem.terms,
-        estimates={term.name: estimate for term, estimate in zip(problem.terms, estimates, strict=True)},
+        estimates=dict(zip(best.terms, budget.add_up(plain.coefficients, lines), strict=True)),
         drift_scale=_drift_scale(problem, best, boot),
         fit=best,
         attempts=attempts,
         starts_agree=_agree(fits, plain, problem.law.scale),
         bootstrap=boot,
         budget=lines,
-        misfit=misfit,
+        misfit=best.mse / _noise(problem),
         flow=_fitted_flow(problem, best, boot),
     )
 
@@ -188,6 +181,16 @@ def _fit_from_all(
         attempts.append(Attempt(source, tuple(guess), ended, fit.mse, fit.converged, fit.reason, fit.rollouts))
         fits.append(fit)
     return tuple(attempts), fits
+
+
+def _bootstrap(
+    problem: Problem, fit: Fit, options: CalibrationSettings, progress: Callable[[int, int], None] | None
+) -> Bootstrap | None:
+    if options.replicates == 0 or not fit.converged:
+        return None
+    # Nelder–Mead leaves a spline of the drift alone, and so do its replicates
+    posed = problem if DRIFT in fit.values else problem.without(DRIFT)
+    return bootstrap_fit(posed, fit, options, posed.workers, progress)
 
 
 def _agree(fits: Sequence[Fit], best: Fit, scale: Array) -> bool:

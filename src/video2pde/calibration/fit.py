@@ -206,20 +206,19 @@ def finish(
     base = look.unknowns.scene(look.vector, look.clean).start if state.final else smooth_frame(scene.start)
     block = look.unknowns.blocks[-1]
     modes = block.modes if isinstance(block, StartModes) and block.modes is not None else np.zeros((0, *base.shape))
-    kept = {name: part for name, part in values.items() if name != START}
     return Fit(
-        tuple(term.name for term in problem.terms),
-        kept,
-        scene.velocity,
-        scene.start,
-        base,
-        modes,
-        state.cost / problem.window.points,
-        converged,
-        reason,
-        iterations,
-        rollouts,
-        np.array(path),
+        terms=tuple(term.name for term in problem.terms),
+        values={name: part for name, part in values.items() if name != START},
+        velocity=scene.velocity,
+        start=scene.start,
+        base=base,
+        modes=modes,
+        mse=state.cost / problem.window.points,
+        converged=converged,
+        reason=reason,
+        iterations=iterations,
+        rollouts=rollouts,
+        path=np.array(path),
     )
 
 

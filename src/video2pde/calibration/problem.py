@@ -124,17 +124,15 @@ def make_problem(
     Examples
     --------
     >>> field, law = vp.example_field(), vp.Model.of({"laplacian": 1.0})
-    >>> still = {"laplacian": np.zeros((60, 2))}
-    >>> velocity = np.tile([0.5, -0.25], (60, 1))
+    >>> still, velocity = {"laplacian": np.zeros((60, 2))}, np.tile([0.5, -0.25], (60, 1))
     >>> problem = make_problem(field, law.terms, {"laplacian": 1.0}, velocity, still, vp.load_settings("quick"))
     >>> [term.name for term in problem.terms]
     ['laplacian']
     """
     options = settings.calibration
     values = np.array([reference[term.name] for term in terms])
-    follow = None
-    if options.drift != "spline" and settings.drift.law_correction:
-        follow = np.stack([-moments[term.name] for term in terms])
+    following = options.drift != "spline" and settings.drift.law_correction
+    follow = np.stack([-moments[term.name] for term in terms]) if following else None
     window = prepare_window(train, options.max_points, settings.run.seed, options.undo_coding)
     positive = tuple(i for i, term in enumerate(terms) if term.name in options.positive)
     law = Law(LAW, coefficient_scales(window, terms, values), positive, None, tuple(terms), values, follow)

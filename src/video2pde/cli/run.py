@@ -65,7 +65,7 @@ def run(
         video2pde run film.mp4 --out result --set calibration.replicates=200 --latex
         video2pde run pictures/ --out frap --preset frap --law laplacian --reference before.tif --dark dark.tif
     """
-    _follow(film, out, None, latex, recording, law.joined(settings), figures, overwrite)
+    _follow(film, out, recording, law.joined(settings), latex=latex, figures=figures, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def make_stage_command(stage: StageCommand) -> Callable[..., None]:
         recording: RecordingOptions = DEFAULT_RECORDING,
         settings: SettingsOptions = DEFAULT_SETTINGS,
     ) -> None:
-        _follow(film, out, stage.until, latex, recording, _continued(settings, out))
+        _follow(film, out, recording, _continued(settings, out), until=stage.until, latex=latex)
 
     command.__name__ = stage.name
     command.__doc__ = f"""{stage.text}
@@ -175,14 +175,13 @@ def _continued(options: SettingsOptions, out: Path) -> SettingsOptions:
 def _follow(
     film: Path,
     out: Path,
-    until: str | None,
-    latex: bool,
     recording: RecordingOptions,
     options: SettingsOptions,
-    figures: bool = True,
-    overwrite: bool = False,
+    *,
+    until: str | None = None,
+    **choices: bool,
 ) -> None:
-    """Run the pipeline, show how it goes on, and print what it found."""
+    """Run the pipeline, show how it goes on, and print what it found; ``choices`` are those of ``run_pipeline``."""
     settings = options.load(recording)
     from video2pde.pipeline import run_pipeline
     from video2pde.runs.events import choose_events
@@ -193,7 +192,7 @@ def _follow(
     try:
         with choose_events(options.quiet) as events:
             result = interruptible(
-                lambda: run_pipeline(film, out, settings, events, until, latex, figures, overwrite), events
+                lambda: run_pipeline(film, out, settings, events=events, until=until, **choices), events
             )
     finally:
         logging.captureWarnings(False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from video2pde.calibration import calibrate, Calibration, make_problem, Problem
 from video2pde.calibration.carried import Carried
@@ -56,17 +57,16 @@ def calibrate_contenders(
         # one contender may take ten times as long as another: the time left is not known
         doing = f"{contender.library}, contender {index + 1} of {len(contenders)}"
         told.progress(0, None, f"{doing}: fitting")
-
-        def tell(replicates: int, total: int | None, doing: str = doing) -> None:
-            told.progress(0, None, f"{doing}: bootstrap replicate {replicates} of {total}")
-
+        more, tell = refined.get(contender.library), partial(_tell_replicates, told, doing)
         try:
-            done[contender.library] = calibrate_contender(
-                contender, train, drift, found, refined.get(contender.library), settings, tell
-            )
+            done[contender.library] = calibrate_contender(contender, train, drift, found, more, settings, tell)
         except StageError as error:
             told.warn(f"{contender.library} is left out: {error}")
     return done
+
+
+def _tell_replicates(events: Events, doing: str, done: int, total: int | None) -> None:
+    events.progress(0, None, f"{doing}: bootstrap replicate {done} of {total}")
 
 
 def calibrate_contender(
