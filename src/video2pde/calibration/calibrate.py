@@ -143,9 +143,7 @@ def calibrate(
     1.0
     """
     options = settings.calibration
-    attempts, fits = _fit_from_all(problem, starts, options)
-    if not any(np.isfinite(fit.mse) for fit in fits):
-        raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
+    attempts, fits = _fit_from_all(library, problem, starts, options)
     plain = min((fit for fit in fits if np.isfinite(fit.mse)), key=lambda fit: (not fit.converged, fit.mse))
     joint = refit_growing(problem, plain) if plain.converged and options.optimizer == "lm" else None
     best = joint or plain
@@ -167,7 +165,7 @@ def calibrate(
 
 
 def _fit_from_all(
-    problem: Problem, starts: Mapping[str, Sequence[float]], options: CalibrationSettings
+    library: str, problem: Problem, starts: Mapping[str, Sequence[float]], options: CalibrationSettings
 ) -> tuple[tuple[Attempt, ...], list[Fit]]:
     """Fit from every start, and from a poor one."""
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
@@ -180,6 +178,8 @@ def _fit_from_all(
         ended = tuple(float(c) for c in fit.coefficients)
         attempts.append(Attempt(source, tuple(guess), ended, fit.mse, fit.converged, fit.reason, fit.rollouts))
         fits.append(fit)
+    if not any(np.isfinite(fit.mse) for fit in fits):
+        raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
     return tuple(attempts), fits
 
 

@@ -74,21 +74,8 @@ def simulate_ensemble(
         knows that the first frame is uncertain too. None: the model's, 0 where it has none.
     seed : of the choice of draws and of the noise.
     """
-    if members < 2:
-        raise InputError(f"an ensemble of {members} has no band; give at least 2 members")
-    if not len(model.draws):
-        raise InputError(
-            "the model holds no bootstrap draws, so there is no ensemble; "
-            "find the law with --set calibration.replicates=50"
-        )
-    if seed < 0:
-        raise InputError(f"a seed is a whole number from 0 on, not {seed}")
-    cells, instants = model.grid.ny * model.grid.nx, len(np.asarray(times))
-    require_memory(
-        8.0 * cells * (members * (2 + 2 * CHUNK) + 3 * instants),
-        f"{members} members of an ensemble, {instants} frames of {model.grid.ny}×{model.grid.nx},",
-        "use a smaller --ensemble or fewer frames (--fps, --duration)",
-    )
+    t = np.asarray(times, float)
+    _require(model, members, seed, len(t))
     rng = np.random.default_rng(seed)
     count = len(model.draws)
     chosen = rng.permutation(count)[:members] if members <= count else rng.integers(0, count, members)
@@ -96,10 +83,8 @@ def simulate_ensemble(
     spread = (model.noise or 0.0) if noise is None else noise
     first = np.asarray(u0, float)
     starts = first + spread * rng.standard_normal((members, *first.shape)) if spread else first
-    t = np.asarray(times, float)
     mean, low, high = (np.empty((len(t), *first.shape)) for _ in range(3))
-    alive = members
-    reason = ""
+    alive, reason = members, ""
     for window, _, rollouts in simulate_chunks(
         laws,
         starts,
@@ -119,3 +104,22 @@ def simulate_ensemble(
         mean[window] = frames.mean(axis=0)
         low[window], high[window] = np.quantile(frames, BAND, axis=0)
     return Ensemble(t, mean, low, high, alive, members - alive, spread)
+
+
+def _require(model: SavedModel, members: int, seed: int, frames: int) -> None:
+    """Refuse an ensemble that has no band, no draws, or no room in memory."""
+    if members < 2:
+        raise InputError(f"an ensemble of {members} has no band; give at least 2 members")
+    if not len(model.draws):
+        raise InputError(
+            "the model holds no bootstrap draws, so there is no ensemble; "
+            "find the law with --set calibration.replicates=50"
+        )
+    if seed < 0:
+        raise InputError(f"a seed is a whole number from 0 on, not {seed}")
+    cells = model.grid.ny * model.grid.nx
+    require_memory(
+        8.0 * cells * (members * (2 + 2 * CHUNK) + 3 * frames),
+        f"{members} members of an ensemble, {frames} frames of {model.grid.ny}×{model.grid.nx},",
+        "use a smaller --ensemble or fewer frames (--fps, --duration)",
+    )
