@@ -175,7 +175,9 @@ def measure(film: Film) -> dict[str, Any]:
 
 def describe(done: Any, problem: Any) -> dict[str, Any]:
     """Keep what the budget is made from."""
-    boot, encoding = done.bootstrap, problem.window.encoding
+    from video2pde.calibration.fit import compare_halves
+
+    boot, encoding, halves = done.bootstrap, problem.window.encoding, compare_halves(problem, done.fit)
     return {
         "converged": done.fit.converged,
         "estimates": [[e.value, e.low, e.high] for e in done.estimates.values()],
@@ -189,18 +191,9 @@ def describe(done: Any, problem: Any) -> dict[str, Any]:
         "level": encoding.level,
         "late_b_frames": encoding.late_b_frames,
         "misfit": done.misfit,
-        "halves": compare_halves(done, problem),
+        "halves": halves.apart.tolist(),
+        "noisier": halves.noisier.tolist(),
     }
-
-
-def compare_halves(done: Any, problem: Any) -> list[float]:
-    """Return how far the coefficients of the first and the second half of the frames lie apart."""
-    fit = done.fit
-    look = problem.look(fit.values, fit.start, fit.base, fit.modes)
-    counted = problem.split.counted
-    middle = np.cumsum(counted) <= counted.sum() / 2
-    sides = [look.linearise(counted & half) for half in (middle, ~middle)]
-    return (sides[0].solve() - sides[1].solve())[: len(problem.terms)].tolist()
 
 
 def render(film: Film, folder: Path) -> tuple[Path, dict[str, float]]:

@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from video2pde.calibration import budget
+from video2pde.calibration.fit import Halves
 
 Array = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ def lines_of(film: dict[str, Any]) -> list[dict[str, float]]:
         "START_LEFT": shifts.get(budget.START, none),
         "ZERO_LEVELS": film["level"] * np.array(film["offset"]),
         "HELD_BACK": film["held_back"] * found,
-        "HALVES_LEFT": np.array(film["halves"]),
+        "HALVES_LEFT": Halves(np.array(film["halves"]), np.array(film["noisier"])).beyond_noise(np.array(film["std"])),
     }
     return [{name: abs(float(part[k] / truth[k])) for name, part in parts.items()} for k in range(len(truth))]
 

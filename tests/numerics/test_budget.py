@@ -13,7 +13,7 @@ from known_fields import known_field
 from video2pde.calibration import budget, calibrate
 from video2pde.calibration.budget import add_up, Correction
 from video2pde.calibration.finer import discretisation_bias
-from video2pde.calibration.fit import compare_halves, fit_rollout
+from video2pde.calibration.fit import compare_halves, fit_rollout, Halves
 from video2pde.field import Encoding
 from video2pde.recording import read_field
 from video2pde.recording.synth import Camera, make_case, render_film
@@ -77,8 +77,29 @@ def test_halves_that_ask_for_different_laws_are_seen() -> None:
     times[middle:] = times[middle] + 1.2 * (times[middle:] - times[middle])
     slowed = replace(problem, window=replace(problem.window, times=times))
     halves = compare_halves(slowed, fit_rollout(slowed, guess, FEW.calibration))
-    assert abs(steady[0]) < 0.01 * guess[0]
-    assert halves[0] > 0.05 * guess[0]
+    assert abs(steady.apart[0]) < 0.01 * guess[0]
+    assert halves.apart[0] > 0.05 * guess[0]
+
+
+def test_halves_differ_by_noise_as_much_as_they_are_said_to() -> None:
+    """Forty noisy copies of one field: the spread of their halves' difference is what the whole fit's error makes it."""
+    problem, guess = known_problem("A")
+    rng = np.random.default_rng(3)
+    clean, law = problem.window.values, fit_rollout(problem, guess, FEW.calibration)
+    apart, whole, noisier = [], [], []
+    for _ in range(40):
+        noisy = (clean + 0.01 * rng.standard_normal(clean.shape)).astype(np.float32)
+        posed = replace(problem, window=replace(problem.window, values=noisy))
+        fit = fit_rollout(posed, law.coefficients, FEW.calibration)
+        halves = compare_halves(posed, fit)
+        apart.append(halves.apart[0])
+        whole.append(fit.coefficients[0])
+        noisier.append(halves.noisier[0])
+    assert np.std(apart) == pytest.approx(np.mean(noisier) * np.std(whole), rel=0.5)
+    left = [
+        Halves(np.array([a]), np.array([n])).beyond_noise(np.std(whole))[0] for a, n in zip(apart, noisier, strict=True)
+    ]
+    assert np.mean(np.array(left) > 0) < 0.5
 
 
 def test_a_compressed_film_shows_a_law_that_is_too_slow_and_its_interval_knows(tmp_path: Path) -> None:

@@ -74,8 +74,11 @@ def encoder(encoding: Encoding, coefficients: Array) -> Correction:
 
 
 def lack_of_fit(halves: Array) -> Correction:
-    """Count what the law, or the recording, leaves unexplained: both halves of the frames should ask for one law."""
-    return Correction(LACK_OF_FIT, np.zeros_like(halves), HALVES_LEFT * np.abs(halves))
+    """Count what the law, or the recording, leaves unexplained: both halves of the frames should ask for one law.
+
+    ``halves`` (K,): how far they lie apart beyond what noise does, which the statistics count already.
+    """
+    return Correction(LACK_OF_FIT, np.zeros_like(halves), HALVES_LEFT * halves)
 
 
 def add_up(plain: Array, budget: Sequence[Correction]) -> list[Estimate]:

@@ -219,7 +219,8 @@ def _draw_up(
         lines.append(budget.initial_frame(found - plain.coefficients))
     if best.converged and options.optimizer == "lm":
         lines.append(budget.grid(discretisation_bias(problem, best), found))
-        lines.append(budget.lack_of_fit(compare_halves(problem, best)))
+        std = np.zeros(len(found)) if boot is None or boot.converged < 2 else boot.draws.std(axis=0, ddof=1)
+        lines.append(budget.lack_of_fit(compare_halves(problem, best).beyond_noise(std)))
     lines.append(budget.encoder(encoding, found))
     return tuple(lines)
 

@@ -222,18 +222,32 @@ def finish(
     )
 
 
-def compare_halves(problem: Problem, fit: Fit) -> Array:
-    """Return how far the coefficients that the first half of the frames asks for lie from those of the second, (K,).
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """How far the coefficients of the first half of the frames lie from those of the second, (K,).
 
-    Under a law that says everything they differ by noise alone.
+    ``noisier`` (K,): how much larger noise makes that difference than the error of the whole fit.
     """
+
+    apart: Array
+    noisier: Array
+
+    def beyond_noise(self, std: Array) -> Array:
+        """Return the part of the difference, (K,), that noise does not account for; ``std`` is the whole fit's."""
+        return np.asarray(np.sqrt(np.maximum(self.apart**2 - (self.noisier * std) ** 2, 0.0)))
+
+
+def compare_halves(problem: Problem, fit: Fit) -> Halves:
+    """Ask both halves of the frames for the law: under one that says everything they differ by noise alone."""
     look = problem.look(fit.values, fit.start, fit.base, fit.modes)
-    sums, counted = look.sum_up(), problem.split.counted
+    sums, counted, law = look.sum_up(), problem.split.counted, problem.unknowns.parts[LAW]
     if isinstance(sums, str):
-        return np.zeros_like(fit.coefficients)
+        return Halves(np.zeros_like(fit.coefficients), np.ones_like(fit.coefficients))
     first = np.cumsum(counted) <= counted.sum() / 2
-    steps = [Linear.of(sums, look.weights, counted & half).solve() for half in (first, ~first)]
-    return np.asarray((steps[0] - steps[1])[problem.unknowns.parts[LAW]])
+    whole, *halves = (Linear.of(sums, look.weights, frames) for frames in (counted, counted & first, counted & ~first))
+    apart = (halves[0].solve() - halves[1].solve())[law]
+    noisier = np.sqrt((halves[0].variances + halves[1].variances) / whole.variances)[law]
+    return Halves(np.asarray(apart), np.asarray(noisier))
 
 
 def standstill_cost(window: Window) -> float:

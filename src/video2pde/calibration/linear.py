@@ -92,11 +92,22 @@ class Linear:
         factor = np.ones(len(self.hessian)) if relative is None else relative
         hessian = self.hessian * np.outer(factor, factor)
         right = (self.slope if slope is None else slope) * factor
-        diagonal = np.diag(hessian)
-        # 1 where there is no column at all: no length in the recording's units is small in itself
-        scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        matrix = hessian / np.outer(scale, scale) + (damping + RIDGE) * np.eye(len(scale))
+        scale, matrix = _scaled(hessian, damping)
         return np.asarray(-np.linalg.solve(matrix, right / scale) / scale)
+
+    @property
+    def variances(self) -> Array:
+        """The variances of the unknowns, (n,), in units of the noise's."""
+        scale, matrix = _scaled(self.hessian)
+        return np.asarray(np.diag(np.linalg.inv(matrix)) / scale**2)
+
+
+def _scaled(hessian: Array, damping: float = 0.0) -> tuple[Array, Array]:
+    """Return the unknowns' scales, and the matrix with a diagonal of one, ``damping`` and the ridge added."""
+    diagonal = np.diag(hessian)
+    # 1 where there is no column at all: no length in the recording's units is small in itself
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    return scale, hessian / np.outer(scale, scale) + (damping + RIDGE) * np.eye(len(scale))
 
 
 @dataclass(frozen=True, eq=False)
