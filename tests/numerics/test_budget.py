@@ -82,7 +82,7 @@ def test_halves_that_ask_for_different_laws_are_seen() -> None:
 
 
 def test_halves_differ_by_noise_as_much_as_they_are_said_to() -> None:
-    """Forty noisy copies of one field: the spread of their halves' difference is what the whole fit's error makes it."""
+    """Forty noisy copies of one field: their halves differ as much as the error of the whole says."""
     problem, guess = known_problem("A")
     rng = np.random.default_rng(3)
     clean, law = problem.window.values, fit_rollout(problem, guess, FEW.calibration)

@@ -9,7 +9,10 @@ from known_fields import analyse, known_analysis, known_field
 from video2pde.discovery import discover
 from video2pde.discovery.testfunctions import choose_widths, interior, kernel
 from video2pde.errors import InputError
+from video2pde.field import Field
 from video2pde.recording.synth import noisy
+from video2pde.rollout.model import Model
+from video2pde.rollout.simulate import simulate
 from video2pde.settings import load_settings, WeakSettings
 
 
@@ -153,3 +156,25 @@ def test_no_room_says_which_width_to_reduce_and_to_what() -> None:
         choose_widths((80, 8, 100), 140, WeakSettings())
     with pytest.raises(InputError, match=r"2 frames to fit on are too few"):
         choose_widths((2, 100, 100), 4, WeakSettings())
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.02])
+def test_a_law_whose_twin_term_is_dropped_goes_on(noise: float) -> None:
+    """∇·(u∇u) and Δu look alike; where the fit drops Δu and nothing as small explains more, the porous medium stays."""
+    plume = known_field("A")
+    velocity = np.tile([0.15, 0.2], (len(plume), 1))
+    porous = simulate(Model.of({"porous": 4.0}), plume.values[0], plume.times, plume.grid, velocity).values
+    found, _, _ = analyse(noisy(Field(porous.astype(np.float32), plume.times, plume.grid), noise, 1))
+    law = found.libraries["P"]
+    assert law.inseparable == (("porous", "laplacian"),)
+    assert law.robust == ("porous",)
+    assert "P" in found.contenders
+    assert law.fit.coefficients["porous"] == pytest.approx(4.0, rel=0.03)
+
+
+def test_terms_that_only_differ_together_are_no_law() -> None:
+    """Diffusion on a plume that hardly varies in u: the porous medium's terms cannot be told apart, and P is out."""
+    plume = known_field("A")
+    shallow = Field(0.5 + np.float32(0.05) * plume.values, plume.times, plume.grid)
+    found, _, _ = analyse(noisy(shallow, 0.001, 1))
+    assert "P" not in found.contenders

@@ -235,8 +235,9 @@ def _settle_contenders(found: dict[str, LibraryDiagnosis], settings: Settings) -
         contender = False
         # only a library that is no larger can show that this one's form is wrong: more terms always explain more
         rival = max((r for r in found.values() if len(r.terms) <= len(d.terms)), key=lambda r: r.fit.explained)
-        if d.inseparable:
-            pairs = "; ".join(f"{a} and {b}" for a, b in d.inseparable)
+        unresolved = _unresolved(d, found)
+        if unresolved:
+            pairs = "; ".join(f"{a} and {b}" for a, b in unresolved)
             verdict = f"out: {pairs} cannot be told apart on this recording"
         elif d.condition > options.condition_limit:
             verdict = f"out: ill-conditioned (κ = {d.condition:.3g}), so its coefficients mean nothing one by one"
@@ -260,21 +261,21 @@ def _settle_contenders(found: dict[str, LibraryDiagnosis], settings: Settings) -
         else:
             contender = True
             verdict = "all terms robust"
-        settled[name] = LibraryDiagnosis(
-            d.library,
-            d.terms,
-            d.fit,
-            d.condition,
-            d.correlation,
-            d.sweep,
-            d.stability,
-            d.unique_shares,
-            d.robust,
-            d.inseparable,
-            contender,
-            verdict,
-        )
+        settled[name] = replace(d, contender=contender, verdict=verdict)
     return settled
+
+
+def _unresolved(d: LibraryDiagnosis, found: Mapping[str, LibraryDiagnosis]) -> list[tuple[str, str]]:
+    """Return the inseparable pairs between which the recording does not choose.
+
+    It does choose where only one of a pair is robust and no law as small explains more than this one does: the other
+    term alone is among those laws.
+    """
+    robust = set(d.robust)
+    as_small = [o.fit.explained for o in found.values() if len(set(o.terms) & set(o.fit.active)) <= len(robust)]
+    if robust and d.fit.explained >= max(as_small, default=0.0):
+        return [pair for pair in d.inseparable if set(pair) <= robust or not set(pair) & robust]
+    return list(d.inseparable)
 
 
 def _overall(found: dict[str, LibraryDiagnosis], contenders: tuple[str, ...]) -> tuple[bool, str]:
