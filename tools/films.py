@@ -30,6 +30,7 @@ from video2pde.recording.synth import (
 
 SET = Literal["tuning", "check"]
 PIXELS, FRAMES, NOISE = 240, 200, 0.01
+TRAINING = 0.6  # share of the frames that laws are fitted to
 SPECTRAL_ONLY = ("fourth", "fractional", "memory", "immobile")  # what finite volumes do not solve
 BOTH = ("A", "C")
 
@@ -63,9 +64,16 @@ class Film:
 
     @property
     def nominal(self) -> dict[str, float]:
-        """The coefficients before anything was broken (or after, where the deviation is another law)."""
+        """The coefficients before anything was broken (or after, where the deviation is another law).
+
+        Of a coefficient that falls with time, its mean over the training window: there is no other one number.
+        """
         same = not self.deviation or find_deviation(self.deviation).law != "other"
-        return self.case.law.coefficients if same else self._deviated()[0].law.coefficients
+        law = self.case.law.coefficients if same else self._deviated()[0].law.coefficients
+        medium = self._deviated()[0].medium
+        if medium.slowing:
+            law = {**law, medium.varies: law[medium.varies] * (1 - medium.slowing * TRAINING / 2)}
+        return law
 
     def _deviated(self) -> tuple[Case, Camera]:
         if not self.deviation:

@@ -108,7 +108,7 @@ def report(films: Sequence[dict[str, Any]], constants: Array) -> str:
 
 
 def usable(films: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [film for film in films if film.get("half") is not None]
+    return [film for film in films if budget.STATISTICS in film.get("shifts", {})]
 
 
 def main() -> int:

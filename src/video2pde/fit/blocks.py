@@ -16,19 +16,19 @@ from video2pde.calibration import Calibration
 from video2pde.calibration.start import smooth_frame
 from video2pde.calibration.window import prepare_window, Window
 from video2pde.field import Field
-from video2pde.fit.faults import Faults
-from video2pde.fit.noise import CALM, Memory, noise_by_level, NoiseLevels, remove_common
+from video2pde.fit.faults import Faults, SPACE
+from video2pde.fit.noise import CALM, cell_noise, Memory, noise_by_level, NoiseLevels
 from video2pde.rollout.model import Model
 from video2pde.settings import Settings
 
 Array = NDArray[np.float64]
 
-SPACE, TIME = 20, 24
-"""Blocks along each side of the picture, and along the window, at the finest."""
+TIME = 24
+"""Blocks along the window, at the finest."""
 MERGED_SPACE, MERGED_TIME = (1, 2, 4), (1, 2, 6)
 """How many of them are averaged for the coarser scales."""
-SLOW = 10.0
-"""Levels that the law must have changed for an encoder to be as late as it ever is; less where less has changed."""
+ROUNDING = 12**-0.5
+"""Standard deviation of what rounding cuts off, in levels."""
 FULL = 0.6
 """Share of a block's cells that must count."""
 QUIETEST = 0.5
@@ -86,12 +86,12 @@ def _length(count: int, edges: NDArray[np.int64]) -> Array:
     return np.diff(np.append(edges, count)).astype(float)
 
 
-def block_residual(calibration: Calibration, train: Field, settings: Settings, noise: float) -> BlockResidual | None:
+def block_residual(calibration: Calibration, train: Field, settings: Settings) -> BlockResidual | None:
     """Roll the calibrated law out over the training window and average what it leaves; None where that fails.
 
     The rollout starts where the fit did, or from the start that all frames agree on: the one that leaves less.
-    ``noise`` is the standard deviation of a cell's noise.
     """
+    noise, _ = cell_noise(train.values)
     window = prepare_window(train, None, settings.run.seed, settings.calibration.undo_coding)
     fit = calibration.fit
     law = replace(calibration.model, coefficients=tuple(float(c) for c in fit.coefficients))
@@ -142,7 +142,7 @@ def _roll(
 
 @dataclass(frozen=True, eq=False)
 class BlockScale:
-    """Blocks of one size: ``left`` and ``noise`` (time, y, x) and ``standard``, left over noise after the allowance."""
+    """Blocks of one size: ``left``, its ``noise`` and their ratio ``standard``, each (time, y, x)."""
 
     merged: tuple[int, int]
     left: Array
@@ -151,19 +151,23 @@ class BlockScale:
 
     @property
     def worst(self) -> float:
-        """The largest deviation that lasts: as far as a neighbouring block in time deviates to the same side.
+        return lasting_worst(self.standard)
 
-        What a law leaves out goes on from block to block. What an encoder leaves is corrected with its next picture,
-        and its errors are far from normal: a tenth of a level on flat ground is many standard deviations.
-        """
-        found = np.nan_to_num(self.standard)
-        if len(found) < 2:
-            return float(np.abs(found).max(initial=0.0))
-        along = np.sign(found)
-        before, after = np.zeros_like(found), np.zeros_like(found)
-        before[1:], after[:-1] = found[:-1], found[1:]
-        beside = np.maximum(along * before, along * after)
-        return float(np.minimum(np.abs(found), np.maximum(beside, 0.0)).max(initial=0.0))
+
+def lasting_worst(standard: Array) -> float:
+    """Return the largest deviation (time, y, x) that lasts: as far as a neighbour in time deviates to the same side.
+
+    What a law leaves out goes on from block to block. What an encoder leaves is corrected with its next picture,
+    and its errors are far from normal: a tenth of a level on flat ground is many standard deviations.
+    """
+    found = np.nan_to_num(standard)
+    if len(found) < 2:
+        return float(np.abs(found).max(initial=0.0))
+    along = np.sign(found)
+    before, after = np.zeros_like(found), np.zeros_like(found)
+    before[1:], after[:-1] = found[:-1], found[1:]
+    beside = np.maximum(along * before, along * after)
+    return float(np.minimum(np.abs(found), np.maximum(beside, 0.0)).max(initial=0.0))
 
 
 def block_scales(
@@ -171,9 +175,10 @@ def block_scales(
 ) -> list[BlockScale]:
     """Average blocks over several scales and compare each with its noise.
 
-    Allowed for, beside noise, is what the recording is known to get wrong: ``share`` of what the law has changed, and
-    pictures that are late by a fraction of a level.
+    What the recording is known to get wrong counts as noise: ``share`` of what the law has changed (the grid), patches
+    that an encoder leaves off for long, and whole levels on flat ground.
     """
+    _, usual = cell_noise(train.values)
     scales = []
     for space in MERGED_SPACE:
         variance, level = _noise_of_places(train, space, memory)
@@ -196,12 +201,29 @@ def block_scales(
             noise = np.sqrt(np.maximum(total, QUIETEST * total.mean()))
             # the initial frame was estimated with the law, so that its errors are there from the first frame on
             changed = np.maximum(change, _mean(change, (0,)))
-            allowed = share * changed
-            if faults.lag > 0:
-                allowed += faults.lag * np.minimum(changed / (SLOW * faults.level), 1.0)
-            beyond = np.sign(left) * np.maximum(np.abs(left) - allowed, 0.0)
-            scales.append(BlockScale((space, time), left, noise, beyond / np.maximum(noise, 1e-12)))
+            faulty = [share * changed, faults.patch / space * np.ones_like(left)]
+            if faults.level > 0:
+                faulty.append(_rounding(bright, changed, faults.level, usual))
+            noise = np.sqrt(noise**2 + sum(part**2 for part in faulty))
+            scales.append(BlockScale((space, time), left, noise, left / np.maximum(noise, 1e-12)))
     return scales
+
+
+def _rounding(bright: Array, changed: Array, level: float, cell: float) -> Array:
+    """Return what rounding to whole levels leaves of blocks (time, y, x), root mean square.
+
+    On flat ground without noise all pixels round alike, and jump together when the picture has changed by a level.
+    Noise and slopes spread them over the levels: a normal distribution of s levels leaves exp(−2π²s²) of it, and blocks
+    that pass through several levels average it out.
+    """
+    across = np.zeros_like(bright)
+    for axis in (1, 2):
+        if bright.shape[axis] > 1:
+            across = np.maximum(across, np.abs(np.gradient(bright, axis=axis)))
+    passed = np.abs(np.gradient(bright, axis=0)) if len(bright) > 1 else np.zeros_like(bright)
+    spread = (cell**2 + across**2 / 12) / level**2
+    seen = np.minimum(changed / level, 1.0) / np.maximum(passed / level, 1.0)
+    return np.asarray(ROUNDING * level * seen * np.exp(-2 * np.pi**2 * spread))
 
 
 def _noise_of_places(train: Field, space: int, memory: Memory) -> tuple[Array, Array]:
@@ -213,9 +235,7 @@ def _noise_of_places(train: Field, space: int, memory: Memory) -> tuple[Array, A
     series = (sums / np.maximum(cells, 1.0)).reshape(len(train), -1).T.astype(float)
     used = cells.ravel() > 0
     calm = uniform_filter1d(series, CALM, axis=1, mode="nearest")
-    patterns = np.stack([np.ones(used.sum()), series[used].mean(axis=1)])
-    noise = remove_common(series[used], patterns) if used.sum() > 4 * len(patterns) else series[used]
-    variance = noise_by_level(noise, calm[used], memory).at(calm)
+    variance = noise_by_level(series[used], calm[used], memory).at(calm)
     shape = (len(train), len(rows), len(columns))
     return variance.T.reshape(shape), calm.T.reshape(shape)
 
@@ -229,9 +249,7 @@ def _lasting_noise(left: Array, bright: Array) -> NoiseLevels:
     series, level = (part.reshape(len(part), -1).T for part in (left, bright))
     used = np.isfinite(series).all(axis=1)
     white = Memory(np.zeros(1), np.zeros(1))
-    patterns = np.stack([np.ones(used.sum()), level[used].mean(axis=1)])
-    noise = remove_common(series[used], patterns) if used.sum() > 4 * len(patterns) else series[used]
-    return noise_by_level(noise, level[used], white)
+    return noise_by_level(series[used], level[used], white)
 
 
 def _lasting_at(time: int, lasting: list[tuple[int, NoiseLevels]]) -> float:

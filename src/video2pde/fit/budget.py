@@ -8,12 +8,19 @@ from dataclasses import replace
 import numpy as np
 
 from video2pde.calibration import Calibration
+from video2pde.calibration.budget import LACK_OF_FIT
 from video2pde.estimate import Estimate
 from video2pde.fit.result import FitTest
 
 
 def widen(calibration: Calibration, test: FitTest) -> Calibration:
     """Widen the intervals of a calibrated law by its lack of fit, in quadrature; values stay as they are."""
+    lack = np.array([max(test.lack.get(term.name, 0.0), 0.0) for term in calibration.terms])
+    if not lack.any():
+        return calibration
+    line = calibration.correction(LACK_OF_FIT)
+    wider = replace(line, uncertainty=np.hypot(line.uncertainty, lack))
+    others = tuple(other for other in calibration.budget if other.name != LACK_OF_FIT)
     estimates = {}
     for name, estimate in calibration.estimates.items():
         more = test.lack.get(name, 0.0)
@@ -21,7 +28,7 @@ def widen(calibration: Calibration, test: FitTest) -> Calibration:
             below, above = (float(np.hypot(end - estimate.value, more)) for end in (estimate.low, estimate.high))
             estimate = Estimate(estimate.value, estimate.value - below, estimate.value + above)
         estimates[name] = estimate
-    return replace(calibration, estimates=estimates)
+    return replace(calibration, estimates=estimates, budget=(*others, wider))
 
 
 def widen_all(calibrations: Mapping[str, Calibration], tests: Mapping[str, FitTest]) -> dict[str, Calibration]:

@@ -25,6 +25,11 @@ Refit = Callable[[Sequence[str]], LawFit]
 
 SIGNIFICANT = -6.0
 """log₁₀ of the probability below which a suspect is no chance: one in ten thousand, over some thirty suspects."""
+TELLING = 0.3
+"""Share of what is expected that a law must leave for a suspect to count: below, what is expected are the recording's
+faults, whose pattern nobody knows."""
+SURE = 2.0
+"""Standard errors that are taken off a shift of a coefficient: what noise alone moves is no effect."""
 NO_INTERVAL = 0.03
 """Relative half-width that stands for an interval that could not be found."""
 EXPLAINS = 0.3
@@ -93,7 +98,8 @@ def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
 def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, answer: Score) -> Suspicion:
     after = answer.after / law.expected
     moves = _moves(asked, law, suspect, answer)
-    material = answer.log_chance < SIGNIFICANT and moves > 1.0
+    told = law.unexplained > TELLING * law.expected
+    material = told and answer.log_chance < SIGNIFICANT and moves > 1.0
     context = Context(asked.view, law, asked.observable)
     return Suspicion(
         suspect.name, library, answer.removes, answer.chance, answer.log_chance, answer.columns, after,
@@ -104,7 +110,7 @@ def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, ans
 
 
 def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:
-    """Say by how many half-widths of its interval a coefficient moves with the effect included.
+    """Say by how many half-widths of its interval a coefficient moves with the effect included, beyond noise.
 
     Where a coefficient becomes a map, what the map takes away is compared with what a half-width of it would change.
     """
@@ -115,8 +121,12 @@ def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:
             np.linalg.norm(law.without_drift(asked.view.columns([name])[:, 0])) * asked.widths[name] for name in known
         ]
         return float(taken / max(max(steps, default=0.0), 1e-300))
-    shifts = [abs(answer.coefficients[name] - law.coefficients[name]) / asked.widths[name] for name in known]
-    return max(shifts, default=0.0)
+    shifts = [
+        (abs(answer.coefficients[name] - law.coefficients[name]) - SURE * answer.shift_errors[name])
+        / asked.widths[name]
+        for name in known
+    ]
+    return max(0.0, *shifts) if shifts else 0.0
 
 
 def name_cause(

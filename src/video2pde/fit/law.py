@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from video2pde.discovery.weighted import Profiles, WeightedPart
-from video2pde.fit.faults import Faults
-from video2pde.fit.noise import CALM, fourth_difference, noise_by_level, remove_common
+from video2pde.fit.faults import Faults, SEEN_IN_RATE, SPACE
+from video2pde.fit.noise import CALM, carried, fourth_difference, noise_by_level, NORMAL_MEDIAN, remove_common
 from video2pde.fit.view import View
 from video2pde.terms import DRIFT
 from video2pde.terms.parse import U
@@ -31,8 +31,6 @@ NUMERICS = 1e-4
 """Error of the weak system itself on an exact field, as a share of the signal: grid, test functions, rounding."""
 STILL, FEWEST_STILL = 1.0, 8
 """Rate, in standard deviations of the noise, below which nothing happens; and places needed at a time to tell."""
-NORMAL_MEDIAN = 0.6745
-"""Median of the absolute value of a standard normal variable."""
 QUIETEST = 0.5
 """Share of the mean variance below which the variance of no test function is taken."""
 FLAT = 0.3
@@ -106,13 +104,17 @@ class LawFit:
         """How many independent values the residual has: (tr C)²/tr C², C its covariance."""
         return float(np.trace(self.left_spread) ** 2 / np.sum(self.left_spread**2))
 
-    def answer(self, rows: NDArray[np.bool_] | None = None) -> Array:
-        """Return the matrix that makes the law's coefficients from the target, (terms, M), from some rows alone."""
+    def answer(self, rows: NDArray[np.bool_] | None = None, extra: Array | None = None) -> Array:
+        """Return the matrix that makes the law's coefficients from the target, (terms, M).
+
+        ``rows``: from some of them alone; ``extra`` (M, k): with columns added to the design.
+        """
         kept = np.ones(len(self.target), bool) if rows is None else rows
-        size = np.linalg.norm(self.design[kept], axis=0)
+        design = self.design if extra is None else np.concatenate([self.design, extra], axis=1)
+        size = np.linalg.norm(design[kept], axis=0)
         scale = np.where(size > 0, size, 1.0)
         matrix = np.zeros((len(self.names), len(self.target)))
-        inverse = np.linalg.pinv(self.design[kept] / scale, rcond=1e-6) / scale[:, None]
+        inverse = np.linalg.pinv(design[kept] / scale, rcond=1e-6) / scale[:, None]
         matrix[:, kept] = inverse[: len(self.names)]
         return matrix
 
@@ -210,12 +212,26 @@ def fault_spread(view: View, coefficients: Mapping[str, float], faults: Faults) 
         view, faults
     )
     spread = view.overlap * (np.outer(share, share) + np.outer(step, step))
+    lasting = patch_error(view, faults)
+    spread += lasting**2 * view.overlap_of_slopes
     floor = NUMERICS * np.sqrt(np.mean(view.system.b**2))
     spread[np.diag_indices(len(spread))] += floor**2
     if faults.zero > 0:
         shifted = faults.zero * answer_to_zero(view, coefficients)
         spread += np.outer(shifted, shifted)
     return np.asarray(spread)
+
+
+def patch_error(view: View, faults: Faults) -> float:
+    """Return what patches that an encoder leaves off do to a rate, root mean square.
+
+    They last as long as it takes to matter most, the width of the test function; in space it averages over several.
+    """
+    grid, widths = view.film.grid, view.widths
+    patch = grid.ny * grid.nx / SPACE**2
+    averaged = min(1.0, patch / (4 * np.pi * widths.y * widths.x))
+    lasting = carried(view.kernels[1], float(np.exp(-1 / widths.t)))
+    return float(SEEN_IN_RATE * faults.patch * np.sqrt(averaged * lasting))
 
 
 def flatness(view: View, faults: Faults) -> Array:

@@ -19,12 +19,10 @@ def make_maps(view: View, law: LawFit, blocks: Sequence[BlockScale], seed: int) 
     """Lay the residuals out in time and space; the rollout's at the scale that shows most."""
     rng = np.random.default_rng([seed, 6])
     axes = [np.unique(view.centres[:, axis]) for axis in range(3)]
-    index = tuple(np.searchsorted(axis, view.centres[:, k]) for k, axis in enumerate(axes))
-    weak, example = (np.full(tuple(len(axis) for axis in axes), np.nan) for _ in range(2))
-    weak[index] = law.standardised
+    weak = view.lay_out(law.standardised)
     values, vectors = np.linalg.eigh(law.left_spread)
     drawn = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))
-    example[index] = law.in_deviations(drawn)
+    example = view.lay_out(law.in_deviations(drawn))
     film = view.film
     places = (film.times[axes[0]], film.grid.y[axes[1]], film.grid.x[axes[2]])
     shown = max(blocks, key=lambda b: float(np.mean(b.standard[np.isfinite(b.standard)] ** 2)), default=None)

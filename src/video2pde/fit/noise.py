@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 WEIGHTS = (1.0, -4.0, 6.0, -4.0, 1.0)
 POWER = float(sum(w**2 for w in WEIGHTS))
+NORMAL_MEDIAN = 0.6745
+"""Median of the absolute value of a standard normal variable."""
 APART = 3
 """Frames between the values of the wider differences: far enough apart for what an encoder repeats."""
 MOST_REPEATED = 0.8
@@ -46,6 +48,12 @@ class Memory:
         lags = np.correlate(weights, weights, mode="full")[len(weights) - 1 :]
         powers = trials[:, None] ** np.arange(len(weights))[None]
         return np.asarray(np.interp(self.at(level), trials, 2 * powers @ lags - lags[0]))
+
+
+def carried(weights: Array, rho: float) -> float:
+    """Return the variance of Σ w_k e_k for errors of unit variance with correlation ρ^k between frames k apart."""
+    lags = np.correlate(weights, weights, mode="full")[len(weights) - 1 :]
+    return float(2 * (rho ** np.arange(len(weights))) @ lags - lags[0])
 
 
 def fourth_difference(series: NDArray[np.floating], apart: int = 1) -> Array:
@@ -82,6 +90,8 @@ def _power_at(rho: Array, apart: int) -> Array:
     return np.asarray(POWER - 112 * r + 56 * r**2 - 16 * r**3 + 2 * r**4)
 
 
+CALMER = 0.98
+"""Share of the frames whose noise counts as it is."""
 QUIET = 0.9
 """Share of the frames, the quietest, that measure the noise."""
 
@@ -157,9 +167,9 @@ def noise_by_level(series: Array, level: Array, memory: Memory) -> NoiseLevels:
     squares = fourth_difference(series, 1) ** 2
     if not squares.size:
         return NoiseLevels(np.zeros(1), np.zeros(1))
-    # a flash or a shake is no noise: frames that stand out are cut down to what the quieter ones show
+    # a flash or a shake is no noise: the few frames that stand out are cut down to what the others show
     frames = squares.mean(axis=0)
-    most = np.quantile(frames, QUIET)
+    most = np.quantile(frames, CALMER)
     squares = squares * np.where(frames > most, most / np.maximum(frames, 1e-300), 1.0)
     middle = level[:, 2 : 2 + squares.shape[1]].ravel()
     power = _power_at(memory.at(middle), 1)
@@ -180,3 +190,15 @@ def relative_noise(values: NDArray[np.float32]) -> float | None:
     if not differences.size or size <= 0:
         return None
     return float(np.sqrt(_quiet_mean(differences**2) / POWER / size))
+
+
+def cell_noise(values: NDArray[np.float32]) -> tuple[float, float]:
+    """Return the standard deviation of the noise of single cells: of all of it, and of what half of the frames show.
+
+    Where an encoder corrects the picture now and then only, or levels jump, most frames show less.
+    """
+    differences = fourth_difference(np.moveaxis(values[:, ::3, ::3], 0, -1))
+    if not differences.size:
+        return 0.0, 0.0
+    usual = float(np.median(np.abs(differences))) / NORMAL_MEDIAN
+    return float(np.sqrt(np.mean(differences**2) / POWER)), usual / POWER**0.5

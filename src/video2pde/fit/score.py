@@ -26,7 +26,8 @@ INDEPENDENT = 1e-4
 class Score:
     """Hold a suspect's score: ``removes`` and ``chance`` as shares of what is left, ``log_chance`` = log₁₀ of the
     probability that noise alone would do as much; ``columns`` k; ``after`` what is left then, as a share of the signal;
-    ``coefficients`` of the law with the suspect included; ``amplitudes`` of its columns."""
+    ``coefficients`` of the law with the suspect included, ``shift_errors`` by how much noise alone would move them;
+    ``amplitudes`` of its columns."""
 
     removes: float
     chance: float
@@ -34,6 +35,7 @@ class Score:
     columns: int
     after: float
     coefficients: Mapping[str, float]
+    shift_errors: Mapping[str, float]
     amplitudes: Array
 
 
@@ -60,5 +62,12 @@ def score(law: LawFit, columns: Array) -> Score | None:
     return Score(
         taken / before, float(np.trace(spread)) / before, float(chi2.logsf(statistic, count)) / np.log(10), count,
         (before - taken) / law.signal, {n: float(v) for n, v in zip(law.names, found, strict=False)},
-        found[law.design.shape[1] :],
+        _shift_errors(law, columns), found[law.design.shape[1] :],
     )  # fmt: skip
+
+
+def _shift_errors(law: LawFit, columns: Array) -> dict[str, float]:
+    """Return the standard errors of how far the law's coefficients move when columns are added."""
+    difference = law.answer(extra=columns) - law.answer()
+    variances = np.einsum("km,mn,kn->k", difference, law.spread, difference, optimize=True)
+    return {name: float(np.sqrt(max(v, 0.0))) for name, v in zip(law.names, variances, strict=True)}

@@ -90,6 +90,14 @@ class View:
     def columns(self, names: Sequence[str]) -> Array:
         return self.system.columns(names)
 
+    def lay_out(self, values: Array) -> Array:
+        """Arrange a value for each test function, (M,), in time and space, (t, y, x); NaN where there is none."""
+        axes = [np.unique(self.centres[:, axis]) for axis in range(3)]
+        index = tuple(np.searchsorted(axis, self.centres[:, k]) for k, axis in enumerate(axes))
+        laid = np.full(tuple(len(axis) for axis in axes), np.nan)
+        laid[index] = values
+        return laid
+
     def law_series(self, coefficients: Mapping[str, float]) -> Array:
         """Return Σ c_j T_j in each frame, filtered in space: (places, t)."""
         total = np.zeros(self.series.shape[1:])

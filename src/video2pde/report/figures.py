@@ -18,6 +18,7 @@ from video2pde.record import Run
 from video2pde.report import (
     calibration_figures,
     discovery_figures,
+    fit_figures,
     flow_figures,
     recording_figures,
     recovery_figures,
@@ -38,6 +39,8 @@ PAGE = (
     "validation-snapshots",
     "test-snapshots",
     "recovery",
+    "fit-maps",
+    "fit-consistency",
 )
 """Figures that the page shows as pictures; the others it draws itself."""
 INDEX = "figures.txt"
@@ -52,6 +55,7 @@ def collect_figures(run: Run) -> list[Drawing]:
         *_of_validation(run),
         *_of_refinement(run),
         *_of_calibration(run),
+        *_of_fit(run),
         *_of_test(run),
         *_of_recovery(run),
     ]
@@ -176,6 +180,16 @@ def _of_calibration(run: Run) -> Iterator[Drawing]:
     for name in run.front:
         if final is not None and f"{name} {FRONT}" in names:
             yield f"front-{_file_name(name)}", partial(calibration_figures.figure_front_fits, final, name)
+
+
+def _of_fit(run: Run) -> Iterator[Drawing]:
+    test, law = run.chosen_fit, run.chosen
+    if test is None or law is None or run.field is None or run.windows is None:
+        return
+    if test.maps is not None:
+        yield "fit-maps", partial(fit_figures.draw_maps, test.maps, run.field.frames(run.windows.train))
+    if test.consistency:
+        yield "fit-consistency", partial(fit_figures.draw_consistency, test, law, run.unit)
 
 
 def _of_recovery(run: Run) -> Iterator[Drawing]:

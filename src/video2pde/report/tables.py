@@ -8,6 +8,7 @@ from pathlib import Path
 from video2pde.files import atomic_write
 from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
+from video2pde.report import fit_tables
 from video2pde.report.calibration_tables import (
     list_budget,
     list_calibrated,
@@ -40,6 +41,7 @@ NAMES = (
     "calibrated-validation",
     "test",
     "recovery",
+    *fit_tables.NAMES,
 )
 """Names of all tables; a run leaves those that it has numbers for."""
 
@@ -66,9 +68,12 @@ def collect_sheets(run: Run) -> list[Sheet]:
     if run.calibration:
         sheets += [
             list_calibrated(run.laws, run.calibrated_validation),
-            list_budget(run.calibration),
+            list_budget(run.laws),
             list_starts(run.calibration),
         ]
+    if run.chosen_fit is not None:
+        test = run.chosen_fit
+        sheets += [fit_tables.list_scales(test, run.unit), fit_tables.list_suspects(test), fit_tables.list_parts(test)]
     if run.front:
         sheets.append(list_fronts(run.front))
     if run.selection is not None and run.selection.candidates:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from video2pde import __version__
 from video2pde.report.content.choice import tell_analysis, tell_selection
+from video2pde.report.content.fit import tell_fit
 from video2pde.report.content.fitting import tell_calibration, tell_front, tell_refinement
 from video2pde.report.content.flow import tell_flow
 from video2pde.report.content.head import compose_head, film_name
@@ -30,6 +31,7 @@ SECTIONS = (
     tell_validation,
     tell_refinement,
     tell_calibration,
+    tell_fit,
     tell_front,
     tell_selection,
     tell_test,

@@ -165,7 +165,7 @@ def tell_calibration(story: Story) -> Section | None:
     items += _by_stage(story, chosen)
     items += _budget(story, chosen)
     items += _bootstrap(story, chosen)
-    for name, calibration in run.calibration.items():
+    for name, calibration in run.laws.items():
         if calibration is not chosen:
             items.append(Details(f"Library {name}", (*_by_stage(story, calibration), *_bootstrap(story, calibration))))
     items.append(Details("Every start and where it ended", (story.table(list_starts(run.calibration)),)))
