@@ -38,6 +38,7 @@ LAW_SECTIONS = [
     "validation",
     "refinement",
     "calibration",
+    "fit",
     "front",
     "selection",
     "test",
