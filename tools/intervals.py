@@ -27,7 +27,7 @@ from video2pde.calibration.fit import Halves
 
 Array = NDArray[np.float64]
 
-NAMES = ("START_LEFT", "ZERO_LEVELS", "HELD_BACK", "HALVES_LEFT")
+NAMES = ("START_LEFT", "ZERO_LEVELS", "HELD_BACK", "HALVES_LEFT", "ENCODED")
 MISSES, EDGE, PRICE = 0.05, 0.05, 2000.0
 """Share of intervals that may miss; how sharply a miss is told from a hit, in half-widths, while constants are looked
 for; and the price of the square of what is missed beyond that share, against the mean logarithm of the half-width."""
@@ -46,6 +46,7 @@ def lines_of(film: dict[str, Any]) -> list[dict[str, float]]:
         "ZERO_LEVELS": film["level"] * np.array(film["offset"]),
         "HELD_BACK": film["held_back"] * found,
         "HALVES_LEFT": Halves(np.array(film["halves"]), np.array(film["noisier"])).beyond_noise(np.array(film["std"])),
+        "ENCODED": found,
     }
     return [{name: abs(float(part[k] / truth[k])) for name, part in parts.items()} for k in range(len(truth))]
 
@@ -60,7 +61,7 @@ def half_widths(lines: Sequence[dict[str, float]], constants: Array) -> Array:
 def fit_constants(lines: Sequence[dict[str, float]], starts: int = 12) -> Array:
     """Find the constants that make intervals narrowest while one in twenty misses, from several starts."""
     error = np.array([line["error"] for line in lines])
-    guess, rng = np.log([0.5, 0.1, 0.1, 0.5]), np.random.default_rng(0)
+    guess, rng = np.log([0.5, 0.1, 0.1, 0.5, 0.003]), np.random.default_rng(0)
 
     def score(logarithms: Array) -> float:
         half = half_widths(lines, np.exp(logarithms))

@@ -66,6 +66,9 @@ def test_coarser_levels_and_lazier_encoders_widen_intervals() -> None:
     assert (halves[1 / 255, 0.0] > halves[1 / 65535, 0.0]).all()
     assert (halves[2 / 255, 0.0] > halves[1 / 255, 0.0]).all()
     assert (halves[1 / 255, 0.5] > halves[1 / 255, 0.0]).all()
+    film = Encoding(1 / 255, 0.0, np.zeros(len(problem.window.times), bool))
+    done = calibrate("B", replace(problem, window=replace(problem.window, encoding=film)), {"weak": guess}, FEW)
+    assert (done.correction("encoder").uncertainty > 0).all()
 
 
 def test_halves_that_ask_for_different_laws_are_seen() -> None:

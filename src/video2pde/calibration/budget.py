@@ -25,14 +25,15 @@ LACK_OF_FIT = "lack of fit"
 GRID_LEFT, GRID_FLOOR = 0.2, 0.0003
 """Share of the grid's shift that may remain, and the relative error that stays where the grid resolves all; measured on
 exact fields."""
-START_LEFT = 1.1
+START_LEFT = 0.65
 """Error that stays in units of what fitting the initial frame jointly changed."""
-ZERO_LEVELS = 0.095
+ZERO_LEVELS = 0.06
 """Grey levels by which u = 0 is not known."""
-HELD_BACK = 0.105
-"""Relative error of a film whose encoder holds all changes back, in proportion to their share."""
-HALVES_LEFT = 1.2
-"""Error of a coefficient, in units of the difference between those of both halves of the frames."""
+HELD_BACK, ENCODED = 0.2, 0.004
+"""Relative error of a film whose encoder holds all changes back, in proportion to their share; and of every film that
+went through an encoder, which smooths noise and slopes."""
+HALVES_LEFT = 1.25
+"""Error of a coefficient, in units of what those of both halves of the frames differ by beyond noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,8 @@ def rounding(encoding: Encoding, offset: Array) -> Correction:
 
 
 def encoder(encoding: Encoding, coefficients: Array) -> Correction:
-    """Count what an encoder holds back: a film that lags shows a law that is too slow."""
-    relative = HELD_BACK * encoding.held_back
+    """Count what an encoder holds back, since a film that lags shows a law that is too slow, and what it smooths."""
+    relative = float(np.hypot(HELD_BACK * encoding.held_back, ENCODED if encoding.b_frames is not None else 0.0))
     return Correction(ENCODER, np.zeros_like(coefficients), relative * np.abs(coefficients))
 
 
