@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import video2pde as vp
 from video2pde.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,3 +143,21 @@ def test_every_part_of_the_package_has_its_place() -> None:
     source = ROOT / "src" / "video2pde"
     parts = {path.stem for path in source.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert parts - {"__init__"} == set(layers())
+
+
+def test_the_figures_of_a_budget_are_written_from_a_run() -> None:
+    """The page on intervals is refreshed by a script; what it writes adds up."""
+    spec = importlib.util.spec_from_file_location("interval_page", ROOT / "tools" / "interval_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    truth = {"case": "A", "law": {"laplacian": 1.0}, "size": (40, 40), "frames": 60, "noise": 0.002, "crf": 0}
+    section = script.write_section(vp.example_run(), truth)
+    halves = [float(half) for half in re.findall(r"([\d.]+)²", section)]
+    total = float(re.findall(r"\) = ([\d.e-]+), so β", section)[0])
+    assert math.hypot(*halves) == pytest.approx(total, rel=0.1)
+    page = script.PAGE.read_text(encoding="utf-8")
+    refreshed = script.refresh(page, section)
+    assert section in refreshed
+    assert refreshed.split(script.END)[1] == page.split(script.END)[1]
