@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import sympy
-from manufactured import BASE, DURATION, fitted_order, LENGTHS, sample_field, velocity, WAVES, Waves
+from manufactured import BASE, fitted_order, LENGTHS, sample_field, velocity, WAVES, Waves
 
 from video2pde.discovery.testfunctions import kernel
 from video2pde.discovery.weak import weak_columns, WeakColumns
@@ -225,7 +225,3 @@ def test_dropped_part_is_rejected() -> None:
     sizes = (48, 72, 108)
     assert abs(fitted_order(np.array(sizes), stencil_errors(wrong, truth, 4, sizes))) < 0.5
     assert weak_errors(wrong, truth, (42,))[0] > 0.1
-
-
-def test_time_scale_of_the_manufactured_field_is_resolved() -> None:
-    assert max(abs(rate) for *_, rate in WAVES) * DURATION < 2

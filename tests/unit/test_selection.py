@@ -77,9 +77,9 @@ def test_a_nested_tie_goes_to_the_simpler_law(excess: float) -> None:
 
 def test_a_larger_law_needs_more_than_the_tolerance() -> None:
     assert choose({"A": 0.01 * 1.2**2, "C": 0.01}).chosen == "C"
-    assert choose({"C": 0.01, "C-both": 0.0099}).chosen == "C"
-    # a selection that took the smallest error would choose C-both here
-    assert min({"C": 0.01, "C-both": 0.0099}.items(), key=lambda item: item[1])[0] == "C-both"
+    tie = choose({"C": 0.01, "C-both": 0.0099})
+    assert tie.chosen == "C"
+    assert min(tie.candidates, key=lambda candidate: candidate.rrmse).library == "C-both"
 
 
 def test_laws_of_one_size_that_cannot_be_told_apart_are_ambiguous() -> None:
