@@ -6,6 +6,7 @@ file that unpacks to ten gigabytes, or a grid of 20000 × 20000, ends as one lin
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from video2pde.errors import InputError
 
 LIMIT = 0.8
 """Share of the available memory that may be planned for."""
+LOGGER = logging.getLogger("video2pde.memory")
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -48,13 +50,14 @@ def require_memory(needed: float, what: str, cure: str, available: int | None = 
     """Refuse what would need more than four fifths of the available memory, before it is allocated.
 
     ``what`` begins the sentence "… need about 12.0 GB of memory" (several things, or one that would), ``cure`` says
-    what to do about it.
+    what to do about it. An estimate that fits is told to the logger ``video2pde.memory``.
     """
     free = available_memory() if available is None else available
     if needed > LIMIT * free:
         raise InputError(
             f"{what} need about {_gigabytes(needed)} of memory, and {_gigabytes(free)} are available; {cure}"
         )
+    LOGGER.debug("%s need about %.0f bytes of memory", what, needed)
 
 
 def _gigabytes(size: float) -> str:

@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from video2pde.errors import InputError, missing_package, printable
 from video2pde.publish import publish
 from video2pde.record import is_artefact, Run
@@ -105,7 +107,8 @@ def run_pipeline(
     if settings.refinement.enabled and find_spec("jax") is None:
         raise InputError(f"the inverse PINN: {missing_package('jax')}, or leave it out: --set refinement.enabled=false")
     events = events or QuietEvents()
-    with RunFolder(out, events) as folder:
+    # one thread of linear algebra: with more, sums are taken in an order that depends on the machine's cores
+    with threadpool_limits(1), RunFolder(out, events) as folder:
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings))
         folder.claim(_identify(Path(film)), overwrite)
         folder.begin(settings)

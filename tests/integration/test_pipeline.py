@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid, Windows
@@ -149,6 +150,21 @@ def test_same_seed_same_result_on_one_and_two_workers(finished: Path, tmp_path: 
     run(small_field("C"), tmp_path, quick(**{"run.workers": 2}))
     for stage in (*BEFORE_TEST, "test"):
         assert content(tmp_path, stage) == content(finished, stage), stage
+
+
+def test_linear_algebra_sums_in_one_order_on_any_number_of_cores(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    class Watch(QuietEvents):
+        def stage(self, name: str, title: str) -> None:
+            super().stage(name, title)
+            seen.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+
+    film = small_field("C", 24, 40).save(tmp_path / "film.npz")
+    with threadpool_limits(2):
+        run_pipeline(film, tmp_path / "run", quick(), events=Watch(), until="drift")
+    assert seen
+    assert set(seen) == {1}
 
 
 def test_another_seed_is_another_draw(finished: Path, tmp_path: Path) -> None:

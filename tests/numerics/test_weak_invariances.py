@@ -65,6 +65,16 @@ def test_derivatives_per_frame_would_hide_the_time_step() -> None:
     assert abs(wrong / 9.005 - 1) > 0.5
 
 
+def test_the_number_of_cores_changes_no_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames are filtered in pieces that are smaller on more cores; each frame is summed by itself."""
+    field = known_field("C").frames(slice(0, 50))
+    found = []
+    for cores in (1, 2, 3, 6):
+        monkeypatch.setattr("video2pde.discovery.weak.count_workers", lambda _, cores=cores: cores)
+        found.append(weak_columns(field, np.zeros((50, 2)), [CATALOGUE[n] for n in ALL], WeakSettings()).filtered)
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
 # ----------------------------------------------------------------------------- mirror, rotation, shift
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
+import pytest
 
 from video2pde.report.sheets import Entry, fill, to_csv, to_latex
 from video2pde.report.summaries import ellipse_path, running_intervals, thin
@@ -30,6 +33,11 @@ def test_thinning_keeps_both_ends() -> None:
     assert len(kept) == 50
     assert (kept[0], kept[-1]) == (0.0, 999.0)
     assert np.array_equal(values, kept**2)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "-1+1", "+1", "@SUM(A1)", "\t=1"])
+def test_no_cell_of_a_csv_is_a_formula(text: str) -> None:
+    assert next(csv.reader(to_csv(fill("t", "t", (Entry("a", "a"),), [{"a": text}])).splitlines()[1:])) == [f"'{text}"]
 
 
 def test_a_table_takes_hostile_text() -> None:
