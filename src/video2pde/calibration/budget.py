@@ -29,10 +29,10 @@ START_LEFT = 0.65
 """Error that stays in units of what fitting the initial frame jointly changed."""
 ZERO_LEVELS = 0.06
 """Grey levels by which u = 0 is not known."""
-HELD_BACK, ENCODED = 0.2, 0.004
+HELD_BACK, ENCODED = 0.15, 0.006
 """Relative error of a film whose encoder holds all changes back, in proportion to their share; and of every film that
 went through an encoder, which smooths noise and slopes."""
-HALVES_LEFT = 1.25
+HALVES_LEFT = 1.5
 """Error of a coefficient, in units of what those of both halves of the frames differ by beyond noise."""
 
 
