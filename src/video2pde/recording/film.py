@@ -24,6 +24,7 @@ FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 RGB = ("r", "g", "b")
 # Weights of red and blue in the luma, by the container's number for the matrix; where it names none, by the height.
 LUMA_OF = {1: (0.2126, 0.0722), 5: (0.299, 0.114), 6: (0.299, 0.114), 7: (0.212, 0.087), 9: (0.2627, 0.0593)}
+FEWEST_KEYS = 3  # key frames from which a film is looked at by jumping between them
 HIGH_DEFINITION = 720  # rows from which a film without such a number has the weights of BT.709
 TRANSFERS = {
     1: "bt709", 6: "bt709", 14: "bt709", 15: "bt709", 4: "gamma22", 5: "gamma28", 8: "linear", 13: "srgb", 16: "pq",
@@ -213,7 +214,7 @@ class Film:
             try:
                 packets = [(p.pts, p.is_keyframe) for p in container.demux(stream) if p.pts is not None]
                 keys = sorted(pts for pts, key in packets if key)
-                if len(keys) >= places:
+                if len(keys) >= FEWEST_KEYS:
                     for key in (keys[k] for k in neighbours(len(keys), places)):
                         container.seek(key, stream=stream, backward=True)
                         frames = container.decode(stream)
@@ -229,8 +230,8 @@ class Film:
                 return  # what is damaged is told when the frames are read
 
     def _colours(self, frame: VideoFrame) -> Picture:
-        pixels = PixelFormat.of(frame)
-        return np.stack([pixels.grey_values(frame, mix) for mix in ((1, 0, 0), (0, 1, 0), (0, 0, 1))])
+        deep = frame.format.components[0].bits > 8
+        return np.moveaxis(frame.reformat(format="rgb48le" if deep else "rgb24").to_ndarray(), -1, 0)
 
     def _require_whole(self, stream: VideoStream, count: int, last: float, shown: float) -> None:
         """Compare what was decoded with what the container declares, in frames and in time.

@@ -137,4 +137,39 @@ def _average_cells(
             out[r, c] = total
 
 
+def resize_moved(picture: Picture, shift: tuple[float, float], matrix: NDArray[np.float64], out: NDArray[Any]) -> None:
+    """Write the cell means of a picture as a camera at rest would have shown it, to ``out``.
+
+    Parameters
+    ----------
+    picture : (y, x). shift : displacement of the frame along y and x, pixels. matrix : (2, 2), what it is turned and
+        zoomed by about the picture's middle. A cell is averaged over places a pixel apart, between pixels linearly.
+    """
+    rows, columns = picture.shape
+    points = (-(-rows // out.shape[0]), -(-columns // out.shape[1]))
+    _average_moved(native(picture), shift[0], shift[1], np.ascontiguousarray(matrix), points[0], points[1], out)
+
+
+def _average_moved_cells(
+    picture: Any, dy: float, dx: float, matrix: Any, points_y: int, points_x: int, out: Any
+) -> None:
+    rows, columns = picture.shape
+    middle_y, middle_x = (rows - 1) / 2, (columns - 1) / 2
+    for r in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            total = 0.0
+            for i in range(points_y):
+                y = (r + (i + 0.5) / points_y) * rows / out.shape[0] - 0.5 - middle_y
+                for j in range(points_x):
+                    x = (c + (j + 0.5) / points_x) * columns / out.shape[1] - 0.5 - middle_x
+                    at_y = min(max(middle_y + matrix[0, 0] * y + matrix[0, 1] * x + dy, 0.0), rows - 1.0)
+                    at_x = min(max(middle_x + matrix[1, 0] * y + matrix[1, 1] * x + dx, 0.0), columns - 1.0)
+                    k, m = min(int(at_y), rows - 2), min(int(at_x), columns - 2)
+                    f, g = at_y - k, at_x - m
+                    total += (1 - f) * ((1 - g) * picture[k, m] + g * picture[k, m + 1])
+                    total += f * ((1 - g) * picture[k + 1, m] + g * picture[k + 1, m + 1])
+            out[r, c] = total / (points_y * points_x)
+
+
+_average_moved = cast(Any, njit(nogil=True)(_average_moved_cells))
 _average = cast(Any, njit(nogil=True)(_average_cells))

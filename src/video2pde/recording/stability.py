@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLICKER_WINDOW = 9  # frames: what varies faster counts as flicker
-SHAKE_PAIRS = 96  # pairs of neighbouring frames at most
 RING = 2  # cells
 CONTACT_LEVEL = 0.15  # of the signal
 STANDING_LEVEL = 0.5  # of the signal
@@ -95,49 +94,6 @@ def measure_flicker(values: NDArray[np.float32]) -> Flicker:
     sample = values[:: max(1, len(values) // 16)]
     low, high = np.percentile(sample, (1, 99))
     return Flicker(level, rms, rms / float(high - low) if high > low else 0.0)
-
-
-def measure_shake(values: NDArray[np.float32]) -> Shake:
-    """Fit the shift between neighbouring frames and take the part that jumps.
-
-    u_{k+1} − u_k = −δ·∇u + g u + c by least squares over the picture; g and c absorb flicker. A plume that
-    drifts or spreads gives a δ that changes slowly in time; what is left after a cubic in time is shake.
-    """
-    count = len(values) - 1
-    pairs = np.unique(np.linspace(0, count - 1, min(SHAKE_PAIRS, count)).round().astype(int))
-    fits = [_fit_shift(values[k], values[k + 1]) for k in pairs]
-    known = [(k, shift, error) for k, (shift, error) in zip(pairs, fits, strict=True) if np.isfinite(error)]
-    if len(known) < 8:
-        return Shake(0.0, 0.0)
-    when = np.array([k for k, _, _ in known], dtype=np.float64) / max(count, 1)
-    shifts = np.array([shift for _, shift, _ in known])
-    trend = np.polynomial.polynomial.polyfit(when, shifts, 3)
-    jitter = shifts - np.polynomial.polynomial.polyval(when, trend).T
-    # A shift between frames is the difference of two camera positions: √2 times one of them.
-    rms = float(np.sqrt((jitter**2).sum(axis=1).mean() / 2))
-    return Shake(rms, float(np.sqrt(np.mean([error**2 for _, _, error in known]))))
-
-
-def _fit_shift(before: NDArray[np.float32], after: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
-    """Return the shift (y, x) in cells and its standard error; the error is infinite on a featureless picture."""
-    middle = (before[1:-1, 1:-1] + after[1:-1, 1:-1]).astype(np.float64) / 2
-    mean = (before + after).astype(np.float64) / 2
-    slope_y = (mean[2:, 1:-1] - mean[:-2, 1:-1]) / 2
-    slope_x = (mean[1:-1, 2:] - mean[1:-1, :-2]) / 2
-    columns = np.stack([slope_y.ravel(), slope_x.ravel(), middle.ravel(), np.ones(middle.size)])
-    change = (after[1:-1, 1:-1].astype(np.float64) - before[1:-1, 1:-1]).ravel()
-    normal = columns @ columns.T
-    scale = np.sqrt(np.diag(normal))
-    if scale.min() == 0:
-        return np.zeros(2), np.inf
-    scaled = normal / np.outer(scale, scale)
-    if np.linalg.eigvalsh(scaled)[0] < 1e-10:
-        return np.zeros(2), np.inf
-    inverse = np.linalg.inv(scaled) / np.outer(scale, scale)
-    solution = inverse @ (columns @ change)
-    residual = change - solution @ columns
-    variance = float((residual**2).mean())
-    return -solution[:2], float(np.sqrt(variance * (inverse[0, 0] + inverse[1, 1])))
 
 
 def measure_contact(values: NDArray[np.float32], times: NDArray[np.float64]) -> BorderContact:

@@ -38,7 +38,7 @@ def collect_warnings(checks: Checks, frames: int, masked: bool) -> tuple[str, ..
     if checks.shake.rms > max(SHAKE, 4 * checks.shake.uncertainty):
         found.append(
             f"camera shake: the picture jitters by {checks.shake.rms:.2g} grid cells (rms); "
-            "fix the camera or stabilise the film first"
+            "set recording.stabilise to shift, or fix the camera"
         )
     repeats = checks.repeats
     if repeats.count > REPEATED * frames:

@@ -17,6 +17,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "illumination": "none",
             "response": "linear",
             "channel": "luma",
+            "stabilise": "none",
         },
         "drift": {"background": "none", "law_correction": False},
         "weak": {"gradient_sigma": 0.0, "noise_correction": False, "shrink": False},

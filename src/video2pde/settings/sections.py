@@ -74,6 +74,11 @@ class RecordingSettings(Section):
         description="the colour that is read: luma, r, g, b, a channel's number (from 1), or weights of the channels; "
         "auto: luma, or the channel with clearly more contrast to noise",
     )
+    stabilise: Literal["auto", "none", "shift", "affine"] = Field(
+        "auto",
+        description="put the frames of a camera that shakes back in place, as they are reduced to the grid: shift; "
+        "affine: turned and zoomed, too; auto: what is needed and certain",
+    )
     extent: tuple[Positive, Positive] | None = Field(
         None, description="height, width of the field in image units; none: 200 on the longer side"
     )

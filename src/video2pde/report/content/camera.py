@@ -1,4 +1,4 @@
-"""What the camera did, and what was done about it: response and channel."""
+"""What the camera did, and what was done about it: response, channel, shake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CURVE_POINTS = 65
 
 def show_camera(story: Story) -> list[Item]:
     """Show what was undone of the camera's doing; nothing where nothing was."""
-    return [*_response(story), *_channel(story)]
+    return [*_response(story), *_channel(story), *_motion(story)]
 
 
 def _response(story: Story) -> list[Item]:
@@ -43,3 +43,33 @@ def _channel(story: Story) -> list[Item]:
     columns = (Column("channel"), *(Column(name, align="right") for name in ("contrast", "noise", "contrast/noise")))
     rows = tuple((view.name, view.contrast, view.noise, view.ratio) for view in channel.views)
     return [Table(columns, rows, f"{channel.note[0].upper()}{channel.note[1:]}.")]
+
+
+def _motion(story: Story) -> list[Item]:
+    recording = story.run.recording
+    motion = None if recording is None else recording.motion
+    if recording is None or motion is None or not motion.corrected:
+        return []
+    times = recording.field.times
+    y, x = motion.shifts[-len(times) :].T
+    course = Chart(
+        "Where the camera pointed", Axis("time", "s"), Axis("displacement of the picture", "cells"),
+        (
+            Series("along x, as recorded", times, x, colour="red"),
+            Series("along y, as recorded", times, y, colour="orange"),
+            Series("after the correction", times, np.zeros(len(times)), colour="blue"),
+        ),
+        f"{motion.note[0].upper()}{motion.note[1:]}. Its error is {motion.error:.2g} cells in a frame.",
+        spans=story.spans(),
+    )  # fmt: skip
+    if not motion.turns:
+        return [Tiles((course,))]
+    turned = Chart(
+        "How the camera was held", Axis("time", "s"), Axis("angle, zoom"),
+        (
+            Series("angle, degrees", times, np.rad2deg(motion.angles[-len(times) :]), colour="red"),
+            Series("zoom, per cent", times, 100 * motion.zooms[-len(times) :], colour="blue"),
+        ),
+        "Rotation and zoom of each frame, which were undone.", spans=story.spans(),
+    )  # fmt: skip
+    return [Tiles((course, turned))]

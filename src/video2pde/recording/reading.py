@@ -1,0 +1,237 @@
+"""One pass over the frames: each is cut, reduced to the grid and let go; a second one where the camera shook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import InputError
+from video2pde.progress import Progress
+from video2pde.recording.base import DamagedError, Header, Picture
+from video2pde.recording.illumination import even_out, Illumination
+from video2pde.recording.jumps import describe_jump, find_jumps
+from video2pde.recording.layout import Layout
+from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
+from video2pde.recording.observable import (
+    choose_white,
+    clip_headroom,
+    LogIntensity,
+    Normalisation,
+    normalise,
+    percentile_picture,
+    REFERENCE_PERCENTILE,
+    ReferenceFrames,
+    take_absorbance,
+)
+from video2pde.recording.resize import AreaResizer, native, resize_moved
+from video2pde.recording.sampling import Sampler, StreamedFrame
+from video2pde.recording.seen import Seen
+from video2pde.recording.source import BEFORE, names_picture, OUTSIDE
+from video2pde.recording.stabilise import measure_motion, Motion, turn
+from video2pde.recording.stability import RepeatCounter
+from video2pde.recording.timing import FrameStore
+from video2pde.settings import RecordingSettings
+
+
+def frame_time(header: Header, settings: RecordingSettings, index: int, recorded: float) -> float:
+    """Return the time of a frame, s: as recorded, or by the frame rate that was given."""
+    if settings.fps is None:
+        return recorded
+    return (recorded if header.counted else index) / settings.fps
+
+
+class Reading:
+    """Stream the frames once and keep, of each, the grid's cell means; of some, a sample."""
+
+    def __init__(self, recording: Seen, settings: RecordingSettings, layout: Layout) -> None:
+        self.recording, self.settings, self.layout = recording, settings, layout
+        self.header = recording.header
+        _, _, width, height = layout.inner
+        self.resizer = AreaResizer((height, width), layout.grid.shape)
+        self.store = FrameStore(layout.grid.shape)
+        self.sampler = Sampler(self.header, layout, self.resizer, self._expected())
+        self.log = LogIntensity(self.header, self._dark_picture()) if settings.observable == "absorbance" else None
+        self.reference = ReferenceFrames(settings.reference, (height, width))
+        self.first = 0
+        self.light: Light | None = None
+        self.motion: Motion | None = None
+        self.repeats = RepeatCounter()
+        self.find_brightest = settings.white is None and self.header.white is None
+        self.warnings: list[str] = []
+        self.brightest = -np.inf
+        self.recorded: list[float] = []
+        self.b_frames: list[bool] = []
+        self.notes: list[str] = [*self.header.notes, *layout.notes]
+
+    def _dark_picture(self) -> Picture | float | None:
+        """Read what the camera shows without light: a level, or a picture at its resolution."""
+        dark = self.settings.dark
+        if not names_picture(dark):
+            return float(dark) if isinstance(dark, int | float) else None
+        return read_light_picture(self.recording.path, str(dark), self.layout, self.header)
+
+    def _reference_picture(self) -> Picture | None:
+        """Read the reference picture at the camera's resolution, or average the frames that are it; None: neither."""
+        name = self.settings.reference
+        if isinstance(name, str) and name != BEFORE:
+            return read_light_picture(self.recording.path, name, self.layout, self.header)
+        return self.reference.mean() if isinstance(name, tuple) else None
+
+    def _expected(self) -> int | None:
+        """Estimate how many frames will be selected."""
+        if self.header.frames is None:
+            return None
+        end = self.header.frames if self.settings.stop is None else min(self.settings.stop, self.header.frames)
+        return max(0, -(-(end - self.settings.first) // self.settings.every))
+
+    def run(self, progress: Progress | None) -> None:
+        """Read to the end, to ``stop``, or to where the file breaks, if that is allowed."""
+        start, stop, every = self.settings.first, self.settings.stop, self.settings.every
+        total = self.header.frames if stop is None or self.header.frames is None else min(self.header.frames, stop)
+        count = 0
+        last: StreamedFrame | None = None
+        try:
+            for index, (recorded, picture, b_frame) in enumerate(self.recording.frames()):
+                self.reference.offer(index, self.layout.cut(picture))
+                if index >= start and (index - start) % every == 0:
+                    last = self._reduce(index, recorded, picture)
+                    self.b_frames.append(b_frame)
+                count = index + 1
+                if progress is not None:
+                    progress(count, total)
+                if count == stop:
+                    break  # before the next frame is decoded: what lies beyond may be damaged
+        except DamagedError as error:
+            if not self.settings.allow_truncated or error.readable == 0:
+                raise
+            self.notes.append(str(error).split(";")[0] + "; the readable frames were used")
+        if last is None or len(self.store) < 2:
+            raise InputError(
+                f"start={start}, stop={stop}, every={every} select {len(self.store)} of the {count} frames read from "
+                f"{self.recording.path}; at least two are needed"
+            )
+        self.sampler.take(len(self.store) - 1, last)
+
+    def _reduce(self, index: int, recorded: float, picture: Picture) -> StreamedFrame:
+        time = frame_time(self.header, self.settings, index, recorded)
+        if not np.isfinite(time):
+            raise InputError(
+                f"{self.recording.path}: frame {index} carries no time; give the frame rate (--fps, recording.fps)"
+            )
+        inner = native(self.layout.cut(picture))
+        if self.find_brightest:
+            self.brightest = max(self.brightest, float(inner.max()))
+        averaged = inner if self.log is None else self.log(inner)
+        number, reduced = len(self.store), self.store.slot()
+        self.resizer.into(averaged, reduced)
+        self.recorded.append(time)
+        self.repeats.offer(number, reduced)
+        frame = StreamedFrame(time, picture, inner, averaged, reduced)
+        self.sampler.offer(number, frame)
+        return frame
+
+    def settle(self, values: NDArray[np.float32], progress: Progress | None) -> None:
+        """Find how the camera shook; where it did, read the frames again and reduce each from where it was taken."""
+        self.motion = motion = measure_motion(values, self.settings.stabilise)
+        if motion is None or not motion.corrected:
+            return
+        self.notes.append(motion.note)
+        _, _, width, height = self.layout.inner
+        pixels = np.array([height, width]) / self.layout.grid.shape
+        for number, picture in enumerate(self._selected(progress)):
+            inner = native(self.layout.cut(picture))
+            averaged = inner if self.log is None else self.log(inner)
+            dy, dx = motion.shifts[number] * pixels
+            resize_moved(averaged, (dy, dx), turn(motion.angles[number], motion.zooms[number]), values[number])
+            if number + 1 == len(values):
+                return
+
+    def _selected(self, progress: Progress | None) -> Iterator[Picture]:
+        """Return the selected frames once more."""
+        start, every = self.settings.first, self.settings.every
+        for index, frame in enumerate(self.recording.frames()):
+            if index >= start and (index - start) % every == 0:
+                yield frame.picture
+            if progress is not None:
+                progress(index + 1, self.header.frames)
+
+    def even_out(self, values: NDArray[np.float32]) -> Illumination | None:
+        """Divide the light out of the reduced frames, in place, where it changes or is uneven."""
+        white = self.settings.white or self.header.white
+        found = even_out(values, self.settings, self.header, white, self.log is not None)
+        if found is not None:
+            self.notes += found.notes
+            self.warnings += found.doubts
+        return found
+
+    def begin_after_jump(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Say where the scene jumps, and leave out what comes before a bleach where the start is to be found."""
+        jumps = find_jumps(values)
+        bleach = max(jumps, key=lambda jump: jump.size, default=None)
+        if self.settings.start != "auto":
+            self.warnings += [describe_jump(jump, self.settings) for jump in jumps]
+            return values
+        if bleach is None:
+            self.notes.append("no jump of the scene was found: all frames are used")
+            return values
+        self.notes.append(
+            f"the scene jumps (a bleach) before frame {self.settings.every * bleach.first}: the recording begins there"
+        )
+        self.first = bleach.first
+        self.warnings += [describe_jump(jump, self.settings) for jump in jumps if jump.first > bleach.first]
+        return values[bleach.first :]
+
+    def to_observable(self, values: NDArray[np.float32], before: NDArray[np.float32]) -> Normalisation:
+        """Turn the reduced frames into u, in place; ``before``: the reduced frames that a bleach cut off."""
+        settings = self.settings
+        picture = self._reference_picture()
+        if settings.reference == BEFORE and not len(before):
+            raise InputError(
+                "the reference is what comes before the bleach, and no bleach was found; name the frames "
+                "(--reference 0,2) or a picture"
+            )
+        if self.log is not None:
+            if picture is None and not len(before):
+                self.notes.append(f"I0 is each cell's {REFERENCE_PERCENTILE:g}th percentile of brightness in time")
+                return take_absorbance(values, percentile_picture(values))
+            level = before.mean(axis=0) if picture is None else self.resizer(self.log(picture))
+            return take_absorbance(values, np.asarray(level, float))
+        if picture is not None or settings.reference == BEFORE:
+            reduced = before.mean(axis=0, dtype=float) if picture is None else self.resizer(np.asarray(picture, float))
+            return self._divide(values, np.asarray(reduced, float))
+        at_limit = float(np.mean([sample.white_share for sample in self.sampler.samples]))
+        dark = dark_offset(settings, self.header, values, self._dark_picture())
+        white = choose_white(settings, self.header, values, self.brightest, at_limit)
+        line = normalise(values, settings.observable, self.header, white.value, dark)
+        self.notes += [white.note, clip_headroom(values, self.header, line)]
+        self.warnings += [white.warning] if white.warning else []
+        return line
+
+    def _divide(self, values: NDArray[np.float32], reference: NDArray[np.float64]) -> Normalisation:
+        """Divide by the reference, both less the dark level; pictures are intensities, a film's luma is made one."""
+        black, gain = np.float32(self.header.black), np.float32(self.header.gain)
+        values -= black
+        values *= gain
+        if not names_picture(self.settings.reference):
+            reference = (reference - float(black)) * float(gain)
+        dark = self.settings.dark if self.settings.dark == OUTSIDE else self._dark_picture()
+        if isinstance(dark, np.ndarray):
+            dark = np.asarray(self.resizer(np.asarray(dark, float)), float)
+        named = self.settings.reference
+        origin = (
+            f"{named}"
+            if isinstance(named, str)
+            else f"the mean of frames {self.reference.first} to {self.reference.last}"
+        )
+        if named == BEFORE:
+            origin = f"the mean of the {self.first} frames before the bleach"
+        self.light = light = calibrate_light(reference, dark, origin)
+        light.apply(values, self.settings.observable)
+        self.notes += light.notes
+        self.warnings += light.warnings
+        slope = float(gain) * float(np.mean(1.0 / light.span))
+        sign = 1.0 if self.settings.observable == "bright" else -1.0
+        base = -float(np.mean((light.dark + float(black * gain)) / light.span))
+        return Normalisation(sign * slope, base if sign > 0 else 1.0 - base, by_picture=True)
