@@ -27,6 +27,8 @@ TIME = 24
 """Blocks along the window, at the finest."""
 MERGED_SPACE, MERGED_TIME = (1, 2, 4), (1, 2, 6)
 """How many of them are averaged for the coarser scales."""
+LEFT_OF_NOISE = 0.5
+"""Share of the usual noise that is left on flat ground, where an encoder takes most of it away."""
 ROUNDING = 12**-0.5
 """Standard deviation of what rounding cuts off, in levels."""
 FULL = 0.6
@@ -221,7 +223,7 @@ def _rounding(bright: Array, changed: Array, level: float, cell: float) -> Array
         if bright.shape[axis] > 1:
             across = np.maximum(across, np.abs(np.gradient(bright, axis=axis)))
     passed = np.abs(np.gradient(bright, axis=0)) if len(bright) > 1 else np.zeros_like(bright)
-    spread = (cell**2 + across**2 / 12) / level**2
+    spread = ((LEFT_OF_NOISE * cell) ** 2 + across**2 / 12) / level**2
     seen = np.minimum(changed / level, 1.0) / np.maximum(passed / level, 1.0)
     return np.asarray(ROUNDING * level * seen * np.exp(-2 * np.pi**2 * spread))
 

@@ -25,9 +25,9 @@ Refit = Callable[[Sequence[str]], LawFit]
 
 SIGNIFICANT = -6.0
 """log₁₀ of the probability below which a suspect is no chance: one in ten thousand, over some thirty suspects."""
-TELLING = 0.3
-"""Share of what is expected that a law must leave for a suspect to count: below, what is expected are the recording's
-faults, whose pattern nobody knows."""
+TELLING = 0.5
+"""Share of what a right law leaves that must be noise for a suspect or a part of the window to count: nobody knows the
+pattern of a recording's faults."""
 SURE = 2.0
 """Standard errors that are taken off a shift of a coefficient: what noise alone moves is no effect."""
 NO_INTERVAL = 0.03
@@ -98,7 +98,7 @@ def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
 def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, answer: Score) -> Suspicion:
     after = answer.after / law.expected
     moves = _moves(asked, law, suspect, answer)
-    told = law.unexplained > TELLING * law.expected
+    told = law.noisy > TELLING
     material = told and answer.log_chance < SIGNIFICANT and moves > 1.0
     context = Context(asked.view, law, asked.observable)
     return Suspicion(

@@ -12,7 +12,7 @@ from video2pde.fit.noise import cell_noise
 
 SPACE = 20
 """Blocks along each side of the picture, at the finest."""
-PATCH, HELD_PATCH = 0.04, 0.2
+PATCH, HELD_PATCH = 0.06, 0.2
 """Levels, root mean square, by which patches of a twentieth of the picture are off for long: in any film of whole
 levels, and beyond that where an encoder holds all changes back."""
 SEEN_IN_RATE = 0.25

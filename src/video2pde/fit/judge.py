@@ -164,7 +164,7 @@ class _Bench:
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))
         parts = compare_parts(self.view, law, look.others) if asked else ()
         material = [suspect for suspect in suspects if suspect.material]
-        told = law.unexplained > TELLING * law.expected
+        told = law.noisy > TELLING
         split = [part for part in parts if told and any(part.excess[name] > widths[name] for name in names)]
         passes = not (look.failing or material or split)
 

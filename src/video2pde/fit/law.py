@@ -43,8 +43,8 @@ RANK = 1e-9
 class LawFit:
     """Hold the weak fit of one law in one view.
 
-    ``coefficients`` by term; ``design`` (M, k) the law's columns first; ``spread`` (M, M) is S. Residuals are in the
-    units of b.
+    ``coefficients`` by term; ``design`` (M, k) the law's columns first; ``spread`` (M, M) is S, ``noisy`` the share of
+    it that is noise, the rest being the recording's faults. Residuals are in the units of b.
     """
 
     names: tuple[str, ...]
@@ -53,6 +53,7 @@ class LawFit:
     target: Array
     residual: Array
     spread: Array
+    noisy: float = 1.0
 
     @cached_property
     def span(self) -> Array:
@@ -147,8 +148,10 @@ def fit_law(view: View, names: Sequence[str], faults: Faults, extra: Array | Non
     coefficients = {name: float(value) for name, value in zip(names, found, strict=False)}
     # the drift's own columns overlap with those of its correction in time: noise is carried by the drift as measured
     moved = {**coefficients, **dict.fromkeys(DRIFT, 1.0)}
-    spread = max(slow, 1.0) * noise_spread(view, moved) + fault_spread(view, coefficients, faults)
-    return LawFit(tuple(names), coefficients, design, target, target - design @ found, spread)
+    noise = max(slow, 1.0) * noise_spread(view, moved)
+    spread = noise + fault_spread(view, coefficients, faults)
+    noisy = float(np.trace(noise) / np.trace(spread))
+    return LawFit(tuple(names), coefficients, design, target, target - design @ found, spread, noisy)
 
 
 def solve(design: Array, target: Array) -> Array:

@@ -18,7 +18,7 @@ from video2pde.fit.result import Suspicion
 Array = NDArray[np.float64]
 
 NAME = "narrow front"
-NARROW = 0.3
+NARROW = 0.2
 """Length over which diffusion rounds a front, in cells, below which the grid does not show it."""
 STEEPEST = 0.998
 """Share of the cells that are less steep than what counts as the steepest."""
