@@ -34,8 +34,8 @@ def test_too_few_frames_show_no_noise() -> None:
 def test_a_law_that_leaves_more_than_noise_or_predicts_nothing_is_called_so() -> None:
     good: Any = SimpleNamespace(library="C", misfit=1.4)
     poor: Any = SimpleNamespace(library="C", misfit=100.0)
-    skilled: Any = SimpleNamespace(skill=0.9)
-    useless: Any = SimpleNamespace(skill=0.03)
+    skilled: Any = SimpleNamespace(skill=0.9, coarse_skill=0.9)
+    useless: Any = SimpleNamespace(skill=0.03, coarse_skill=0.03)
     assert judge_fit(good, skilled) == ()
     assert judge_fit(good, None) == ()
     (text,) = judge_fit(poor, skilled)
