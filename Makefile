@@ -53,9 +53,9 @@ clean:  ## remove environments and everything that was made
 
 # --- environments -----------------------------------------------------------------------------------------------
 
-# The first Python that is new enough: the locked versions are for 3.11 to 3.13, so those come first.
-FIND_PYTHON = for newest in 14 999; do \
-	  for candidate in "$(PYTHON)" python3 python3.13 python3.12 python3.11; do \
+# The first Python that is new enough: the locked versions are for 3.11 to 3.14, so those come first.
+FIND_PYTHON = for newest in 15 999; do \
+	  for candidate in "$(PYTHON)" python3 python3.14 python3.13 python3.12 python3.11; do \
 	    if "$$candidate" -c "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, $$newest))" 2>/dev/null; then \
 	      found="$$candidate"; break 2; \
 	    fi; \

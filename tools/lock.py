@@ -1,7 +1,8 @@
 """Write the two constraints files from pyproject.toml: newest versions that fit, and the lowest ones allowed.
 
 Run by ``make lock``. The newest versions are resolved for every supported Python; where one of them needs another
-version of a package, the line carries a marker.
+version of a package, the line carries a marker. With ``--keep`` the versions that constraints.txt has are kept, and
+only what is new (a requirement, a Python) is added.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 NEWEST, LOWEST = ROOT / "constraints.txt", ROOT / "constraints-lowest.txt"
 
 
@@ -42,10 +43,15 @@ def resolve(requirements: list[str], python: str, constraints: dict[str, str]) -
     return {item["metadata"]["name"].lower().replace("_", "-"): item["metadata"]["version"] for item in found}
 
 
-def lock(requirements: list[str]) -> str:
-    """Merge the versions of all Pythons into one constraints file."""
+def read_pins() -> dict[str, str]:
+    """Read the versions of constraints.txt that hold on every Python."""
+    lines = NEWEST.read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if not line.startswith("#") and ";" not in line)
+
+
+def lock(requirements: list[str], common: dict[str, str]) -> str:
+    """Merge the versions of all Pythons into one constraints file; those in ``common`` are kept where they can be."""
     pins: dict[str, dict[str, str]] = {}
-    common: dict[str, str] = {}
     for python in PYTHONS:
         found = resolve(requirements, python, common) or resolve(requirements, python, {})
         if found is None:
@@ -77,7 +83,8 @@ def lowest(requirements: list[str]) -> str:
 def main() -> None:
     own, everything = read_requirements()
     LOWEST.write_text(lowest(own), encoding="utf-8")
-    NEWEST.write_text(lock(everything), encoding="utf-8")
+    kept = read_pins() if "--keep" in sys.argv[1:] else {}
+    NEWEST.write_text(lock(everything, kept), encoding="utf-8")
 
 
 if __name__ == "__main__":
