@@ -134,7 +134,7 @@ def run() -> list[Row]:
     terms = [CATALOGUE[name] for name in FULL]
 
     def assemble() -> Any:
-        columns = weak_columns(train, drift.velocity, terms, settings.weak, len(field))
+        columns = weak_columns(train, drift.velocity, terms, settings.weak, total_frames=len(field))
         return columns.draw(settings.weak.test_functions, np.random.default_rng(0))
 
     def discover_all() -> Weak:

@@ -72,3 +72,12 @@ def format_latex(value: float, spec: str = ".4g") -> str:
 
 def _power(match: re.Match[str]) -> str:
     return "×10" + superscript(int(match[1] + match[2]))
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

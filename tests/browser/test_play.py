@@ -111,7 +111,7 @@ def test_every_term_is_differenced_as_its_definition_says(lab: Page, term: Term)
     """One step of every term against ``terms.stencil``, the reference of all implementations."""
     grid, (vx, vy), c, h = Grid(21, 26, 30.0, 40.0), (0.7, -0.4), 1.3, 0.01
     u = start(grid)
-    drift = [apply_term(CATALOGUE[name], u, grid.dx, grid.dy, vx, vy) for name in ("drift_x", "drift_y")]
+    drift = [apply_term(CATALOGUE[name], u, grid.dx, grid.dy, (vx, vy)) for name in ("drift_x", "drift_y")]
     expected = u + h * (c * apply_term(term, u, grid.dx, grid.dy) + sum(drift))
     reach = max(2, radius(term))
     padded = np.pad(u, reach, mode="symmetric").ravel().tolist()

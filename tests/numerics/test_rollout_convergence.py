@@ -83,7 +83,7 @@ def march_euler(u0: np.ndarray, grid: Grid, n: int) -> np.ndarray:
     times = np.linspace(0, 4.0, n + 1)
     u, h = u0, 4.0 / n
     for t in times[:-1]:
-        drift = [apply_term(CATALOGUE[f"drift_{k}"], u, grid.dx, grid.dy, 1.5 - 0.6 * t, 0.4 * t) for k in "xy"]
+        drift = [apply_term(CATALOGUE[f"drift_{k}"], u, grid.dx, grid.dy, (1.5 - 0.6 * t, 0.4 * t)) for k in "xy"]
         terms = [
             c * apply_term(CATALOGUE[k], u, grid.dx, grid.dy) for k, c in (("grad_squared", 2.0), ("laplacian", BETA))
         ]

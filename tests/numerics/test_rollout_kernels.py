@@ -50,7 +50,7 @@ def run_stage(
 
 def reference(term: Term | None, u: np.ndarray, boundary: str, accuracy: int) -> np.ndarray:
     parts = [CATALOGUE["drift_x"], CATALOGUE["drift_y"], *([term] if term else [])]
-    return sum(apply_term(part, u, GRID.dx, GRID.dy, *DRIFT, accuracy, boundary) for part in parts)
+    return sum(apply_term(part, u, GRID.dx, GRID.dy, DRIFT, accuracy=accuracy, boundary=boundary) for part in parts)
 
 
 @pytest.mark.parametrize("boundary", ["replicate", "periodic"])

@@ -107,7 +107,7 @@ def stencil_errors(term: Term, truth: Term, accuracy: int, sizes: tuple[int, ...
         v_x, v_y = velocity(t)[0]
         exact = exact_values(truth, t, y, x)[0]
         values = Waves().jet((0, 0), t, y, x)[0]
-        found = apply_term(term, values, x[1], y[1], v_x, v_y, accuracy)
+        found = apply_term(term, values, x[1], y[1], (v_x, v_y), accuracy=accuracy)
         inner = (slice(8, -8), slice(8, -8))
         errors.append(np.abs(found - exact)[inner].max() / np.abs(exact).max())
     return np.array(errors)

@@ -12,6 +12,7 @@ from typing import Annotated, TYPE_CHECKING
 from cyclopts import Group, Parameter
 
 from video2pde.errors import InputError
+from video2pde.numbers import is_number
 
 if TYPE_CHECKING:
     from video2pde.settings import Settings
@@ -82,20 +83,12 @@ def _as_toml(name: str, value: str | bool) -> str:
     text = str(value)
     if name in MAYBE:
         numbers = text.split(",")
-        if not all(_is_number(part) for part in numbers):
+        if not all(is_number(part) for part in numbers):
             return json.dumps(text)
         return f"[{text}]" if len(numbers) > 1 else text
     if name in LISTS:
-        return f"[{text}]" if all(_is_number(part) for part in text.split(",")) else json.dumps(text)
+        return f"[{text}]" if all(is_number(part) for part in text.split(",")) else json.dumps(text)
     return json.dumps(text) if name in WORDS else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @Parameter(name="*")
@@ -153,6 +146,6 @@ DEFAULT_RECORDING = RecordingOptions()
 def split_numbers(option: str, text: str, count: int) -> tuple[float, ...]:
     """Read ``count`` numbers separated by commas (or by x, as in 1920x1080)."""
     parts = text.lower().replace("x", ",").split(",")
-    if len(parts) != count or not all(_is_number(part) for part in parts):
+    if len(parts) != count or not all(is_number(part) for part in parts):
         raise InputError(f"{option} {text}: give {count} numbers separated by commas")
     return tuple(float(part) for part in parts)

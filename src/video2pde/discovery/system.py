@@ -65,7 +65,16 @@ def weak_system(
     moments = np.zeros((len(terms), len(train), 2))
     if settings.drift.law_correction and drift.moving and drift.given is None:
         moments = term_moments(train, drift, terms, settings.weak)
-    columns = weak_columns(train, drift.velocity, terms, settings.weak, frames, moments, progress, drift.given)
+    columns = weak_columns(
+        train,
+        drift.velocity,
+        terms,
+        settings.weak,
+        total_frames=frames,
+        moments=moments,
+        progress=progress,
+        given=drift.given,
+    )
     system = columns.draw(settings.weak.test_functions, np.random.default_rng([settings.run.seed, 0]))
     return Weak(columns, system, {term.name: m for term, m in zip(terms, moments, strict=True)})
 

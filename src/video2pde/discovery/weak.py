@@ -119,6 +119,7 @@ def weak_columns(
     velocity: Array,
     terms: Sequence[Term],
     settings: WeakSettings | None = None,
+    *,
     total_frames: int | None = None,
     moments: Array | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -157,17 +158,9 @@ def weak_columns(
         return len(rows_of(window))
 
     over_chunks(assemble, len(field), progress)
-    return WeakColumns(
-        tuple(term.name for term in terms),
-        plan.slot_of,
-        filtered,
-        inside,
-        (box[0].start, box[1].start),
-        field.times,
-        widths,
-        sigma,
-        noise,
-    )
+    origin = (box[0].start, box[1].start)
+    names = tuple(term.name for term in terms)
+    return WeakColumns(names, plan.slot_of, filtered, inside, origin, field.times, widths, sigma, noise)
 
 
 def rows_of(window: slice) -> range:

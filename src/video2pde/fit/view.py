@@ -130,7 +130,7 @@ def build_view(
     chosen = [*terms, *(CATALOGUE[name] for name in DRIFT)]
     none = np.zeros((len(train), 2))
     pushed = np.stack([moments.get(term.name, none) for term in chosen])
-    columns = weak_columns(train, velocity, chosen, weak, total_frames, pushed)
+    columns = weak_columns(train, velocity, chosen, weak, total_frames=total_frames, moments=pushed)
     centres = lattice(columns)
     system = columns.sample(centres)
     around = TimeMoments(train, centres, columns.widths, weak)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
+from video2pde.numbers import is_number
 from video2pde.recording.base import Header, Picture
 
 Array = NDArray[np.float64]
@@ -117,7 +118,7 @@ def read_curve(path: Path) -> tuple[tuple[float, float], ...]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file) if row]
-        start = 0 if _is_number(rows[0][0]) else 1
+        start = 0 if is_number(rows[0][0]) else 1
         table = np.array([[float(cell) for cell in row[:2]] for row in rows[start:]])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
@@ -130,14 +131,6 @@ def read_curve(path: Path) -> tuple[tuple[float, float], ...]:
         raise InputError(f"{path} is no response: it needs lines of pixel value and light, both rising")
     table = np.maximum(table, 0) / table[-1]
     return tuple((float(seen), float(light)) for seen, light in table)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def to_light(picture: Picture, response: Response, black: float, gain: float, full: float) -> NDArray[np.float32]:

@@ -107,9 +107,8 @@ def refine(
             path = None if checkpoint is None else checkpoint.with_stem(f"{checkpoint.stem}-{seed}")
             samples = draw_samples(train_field, velocity, settings.frame, seed, settings.concentration, flow)
             carried = settings.frame == "fixed" or flow is not None
-            job = _Job(
-                _build_law(terms, samples, settings, carried), settings, samples, seed, begin, CHUNK[device], progress
-            )
+            law = _build_law(terms, samples, settings, carried)
+            job = _Job(law, settings, samples, seed, start=begin, chunk=CHUNK[device], progress=progress)
             runs.append(job.run(path, f"{mark}-{seed}-{device}"))
             if runs[-1].interrupted:
                 break
@@ -167,6 +166,7 @@ class _Job:
         settings: RefinementSettings,
         samples: Samples,
         seed: int,
+        *,
         start: Array | None,
         chunk: int,
         progress: Callable[[Standing], None] | None,

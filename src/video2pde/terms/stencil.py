@@ -7,6 +7,7 @@ and evaluated from central differences of u.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 
@@ -63,8 +64,8 @@ def apply_term(
     u: Array,
     dx: float,
     dy: float,
-    v_x: float = 0.0,
-    v_y: float = 0.0,
+    velocity: tuple[float, float] = (0.0, 0.0),
+    *,
     accuracy: int = 4,
     boundary: str = "replicate",
 ) -> Array:
@@ -72,21 +73,25 @@ def apply_term(
     reach = radius(term, accuracy)
     padded = np.pad(u, reach, mode="symmetric" if boundary == "replicate" else "wrap")
     total = np.zeros_like(u)
+
+    def differentiate(values: Array, order: Order) -> Array:
+        return difference(values, reach, order, dx, dy, accuracy)
+
     for part in term.parts:
-        total += _apply_part(part, padded, reach, dx, dy, v_x, v_y, accuracy)
+        total += _apply_part(part, padded, velocity, differentiate)
     return total
 
 
 def _apply_part(
-    part: Part, padded: Array, reach: int, dx: float, dy: float, v_x: float, v_y: float, accuracy: int
+    part: Part, padded: Array, velocity: tuple[float, float], differentiate: Callable[[Array, Order], Array]
 ) -> Array:
     if not part.uses_gradient:
-        density = compile_density(part.density)(padded, 0.0, 0.0, v_x, v_y) + 0 * padded
-        return difference(density, reach, part.derivative, dx, dy, accuracy)
+        density = compile_density(part.density)(padded, 0.0, 0.0, *velocity) + 0 * padded
+        return differentiate(density, part.derivative)
     term = Term("", (part,))
-    jets = [difference(padded, reach, order, dx, dy, accuracy) for order in term.jets]
+    jets = [differentiate(padded, order) for order in term.jets]
     function = compile_expression(part.strong, (*(jet_symbol(order) for order in term.jets), V_X, V_Y))
-    value: Array = function(*jets, v_x, v_y)
+    value: Array = function(*jets, *velocity)
     return value
 
 
