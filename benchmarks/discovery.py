@@ -74,9 +74,15 @@ def convolve_terms(train: Field, velocity: NDArray[np.float64], centres: NDArray
     square = u_x**2 + u_y**2
     v_x, v_y = (velocity[:, axis, None, None].astype(np.float32) for axis in range(2))
     theta = [
-        column(np.ones_like(u)), column(u), column(u**2), column(square), column(u * square),
-        column(u, x=2) + column(u, y=2), column(v_x * u, x=1), column(v_y * u, y=1),
-    ]  # fmt: skip
+        column(np.ones_like(u)),
+        column(u),
+        column(u**2),
+        column(square),
+        column(u * square),
+        column(u, x=2) + column(u, y=2),
+        column(v_x * u, x=1),
+        column(v_y * u, y=1),
+    ]
     return np.stack(theta, axis=1), -column(u, t=1)
 
 
@@ -100,9 +106,13 @@ def run_pysindy(train: Field) -> list[Row]:
             warnings.simplefilter("ignore")
             library = pysindy.WeakPDELibrary(
                 function_library=pysindy.PolynomialLibrary(degree=1, include_bias=False),
-                derivative_order=2, spatiotemporal_grid=space_time, K=count, p=4, include_bias=False,
+                derivative_order=2,
+                spatiotemporal_grid=space_time,
+                K=count,
+                p=4,
+                include_bias=False,
                 H_xt=[24.0, 24.0, 3.4],
-            )  # fmt: skip
+            )
             model = pysindy.SINDy(
                 feature_library=library, optimizer=pysindy.STLSQ(threshold=1e-4, normalize_columns=True)
             )

@@ -119,19 +119,29 @@ def transport_diffusion(x: Array, y: Array, t: float) -> Array:
 
 BENCHMARKS = (
     Benchmark(
-        "anisotropic porous medium", {"u2_xx": 0.3, "u2_xy": -0.8, "u2_yy": 1.0}, porous_medium, 5.0, (0.5, 2.5),
+        "anisotropic porous medium",
+        {"u2_xx": 0.3, "u2_xy": -0.8, "u2_yy": 1.0},
+        porous_medium,
+        5.0,
+        (0.5, 2.5),
         {0.05: "WeakIdent: E∞ 0.0035, the right 3 of 61 terms"},
     ),
     Benchmark(
-        "inviscid Burgers", {"u2_x": -0.5 * float(np.cos(ANGLE)), "u2_y": -0.5 * float(np.sin(ANGLE))},
-        burgers, 4.0, (0.5, 4.0),
+        "inviscid Burgers",
+        {"u2_x": -0.5 * float(np.cos(ANGLE)), "u2_y": -0.5 * float(np.sin(ANGLE))},
+        burgers,
+        4.0,
+        (0.5, 4.0),
     ),
     Benchmark(
         "transport–diffusion",
         {"u1_x": -VELOCITY[0], "u1_y": -VELOCITY[1], "u1_xx": DIFFUSION, "u1_yy": DIFFUSION},
-        transport_diffusion, 4.0, (0.0, 2.0), {0.5: "WeakIdent, in 1-D: E∞ 0.013, the right 2 of 43 terms"},
+        transport_diffusion,
+        4.0,
+        (0.0, 2.0),
+        {0.5: "WeakIdent, in 1-D: E∞ 0.013, the right 2 of 43 terms"},
     ),
-)  # fmt: skip
+)
 
 TITLE = "Public fields of weak-form discovery"
 NOTES = f"""\

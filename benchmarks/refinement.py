@@ -54,10 +54,25 @@ class Sizes:
 
 
 PAPER = Sizes(
-    width=128, depth=6, pretrain_steps=5000, joint_steps=12000, data_samples=8192, residual_samples=4096,
-    optimizer="adam", pretrain_rate=8e-4, joint_rate=2e-4, final_rate=2e-4, residual_weight=1e-3, scaled_loss=False,
-    coefficients="trained", frame="fixed", average=False, cell_average=False, concentration=0.0, output="unit",
-)  # fmt: skip
+    width=128,
+    depth=6,
+    pretrain_steps=5000,
+    joint_steps=12000,
+    data_samples=8192,
+    residual_samples=4096,
+    optimizer="adam",
+    pretrain_rate=8e-4,
+    joint_rate=2e-4,
+    final_rate=2e-4,
+    residual_weight=1e-3,
+    scaled_loss=False,
+    coefficients="trained",
+    frame="fixed",
+    average=False,
+    cell_average=False,
+    concentration=0.0,
+    output="unit",
+)
 
 
 def exact_plume(frames: int = 605, cells: int = 200) -> tuple[Field, np.ndarray]:
@@ -110,9 +125,12 @@ def time_derivatives() -> list[dict[str, Any]]:
         u, du = jax.vmap(jax.value_and_grad(value))(batch.inputs)
         bend = jax.vmap(jax.hessian(value))(batch.inputs)
         jets = {
-            (0, 0): u, (1, 0): du[:, 0] / 100, (0, 1): du[:, 1] / 100,
-            (2, 0): bend[:, 0, 0] / 1e4, (0, 2): bend[:, 1, 1] / 1e4,
-        }  # fmt: skip
+            (0, 0): u,
+            (1, 0): du[:, 0] / 100,
+            (0, 1): du[:, 1] / 100,
+            (2, 0): bend[:, 0, 0] / 1e4,
+            (0, 2): bend[:, 1, 1] / 1e4,
+        }
         terms = jnp.stack([term.evaluate(jets, backend="jax") for term in TERMS], axis=1)
         return jnp.mean((u - batch.values) ** 2) + jnp.mean((du[:, 2] / 10 - terms @ guess) ** 2)
 

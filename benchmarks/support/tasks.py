@@ -245,9 +245,14 @@ def prepare_pysindy_weak(given: Given) -> Fit:
             warnings.simplefilter("ignore")
             np.random.seed(0)  # noqa: NPY002 - the library draws its subdomains from the global generator
             library = pysindy.WeakPDELibrary(
-                function_library=pysindy.PolynomialLibrary(degree=1, include_bias=False), derivative_order=2,
-                spatiotemporal_grid=grid, K=SUBDOMAINS, p=4, include_interaction=False, H_xt=[24.0, 24.0, 3.4],
-            )  # fmt: skip
+                function_library=pysindy.PolynomialLibrary(degree=1, include_bias=False),
+                derivative_order=2,
+                spatiotemporal_grid=grid,
+                K=SUBDOMAINS,
+                p=4,
+                include_interaction=False,
+                H_xt=[24.0, 24.0, 3.4],
+            )
             library.fit([states])
             theta, target = np.asarray(library.transform([states])[0]), library.convert_u_dot_integral(states)
             names = library.get_feature_names(["u", "w"])
@@ -269,9 +274,12 @@ def prepare_pysindy_strong(given: Given) -> Fit:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             library = pysindy.PDELibrary(
-                function_library=pysindy.PolynomialLibrary(degree=1, include_bias=False), derivative_order=2,
-                spatial_grid=grid[:, :, 0, :2], include_interaction=False, differentiation_method=differences,
-            )  # fmt: skip
+                function_library=pysindy.PolynomialLibrary(degree=1, include_bias=False),
+                derivative_order=2,
+                spatial_grid=grid[:, :, 0, :2],
+                include_interaction=False,
+                differentiation_method=differences,
+            )
             library.fit([states])
             theta = np.asarray(library.transform([states])[0])
             target = np.asarray(differences(axis=2)._differentiate(np.asarray(states)[..., :1], train.times))
@@ -350,16 +358,33 @@ RECOVERY = (
     ),
     Task("plain", "the paper's text in SciPy, weak fit", prepare_plain),
     Task(
-        "plain-calibrated", "the paper's text in SciPy, Nelder–Mead", prepare_plain_calibrated,
-        given="the terms", structure_given=True,
+        "plain-calibrated",
+        "the paper's text in SciPy, Nelder–Mead",
+        prepare_plain_calibrated,
+        given="the terms",
+        structure_given=True,
     ),
-    Task("pysindy-weak", f"PySINDy, WeakPDELibrary, K = {SUBDOMAINS}", prepare_pysindy_weak, ("pysindy",),
-         "|∇u|² as a second field, the best threshold"),
-    Task("pysindy-strong", "PySINDy, PDELibrary", prepare_pysindy_strong, ("pysindy",),
-         "|∇u|² as a second field, the best threshold"),
     Task(
-        "deepxde", f"DeepXDE, inverse problem, {TRAINING_SECONDS:.0f} s of training", prepare_deepxde,
-        ("deepxde", "flax"), "the terms, the true drift, half the true coefficients as start", True,
+        "pysindy-weak",
+        f"PySINDy, WeakPDELibrary, K = {SUBDOMAINS}",
+        prepare_pysindy_weak,
+        ("pysindy",),
+        "|∇u|² as a second field, the best threshold",
+    ),
+    Task(
+        "pysindy-strong",
+        "PySINDy, PDELibrary",
+        prepare_pysindy_strong,
+        ("pysindy",),
+        "|∇u|² as a second field, the best threshold",
+    ),
+    Task(
+        "deepxde",
+        f"DeepXDE, inverse problem, {TRAINING_SECONDS:.0f} s of training",
+        prepare_deepxde,
+        ("deepxde", "flax"),
+        "the terms, the true drift, half the true coefficients as start",
+        True,
         {"DDE_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
     ),
-)  # fmt: skip
+)

@@ -56,11 +56,16 @@ def coverage_field(name: str, cells: int, frames: int) -> Field:
 @pytest.mark.parametrize(
     ("law", "level", "first", "size"),
     [
-        ("C", 0.005, 0, (80, 200)), ("C", 0.01, 0, (80, 200)), ("C", 0.02, 0, (80, 200)), ("C", 0.01, 100, (80, 200)),
-        ("C-alt", 0.01, 100, (80, 200)), ("B", 0.01, 100, (80, 200)), ("Fisher", 0.01, 200, (80, 200)),
+        ("C", 0.005, 0, (80, 200)),
+        ("C", 0.01, 0, (80, 200)),
+        ("C", 0.02, 0, (80, 200)),
+        ("C", 0.01, 100, (80, 200)),
+        ("C-alt", 0.01, 100, (80, 200)),
+        ("B", 0.01, 100, (80, 200)),
+        ("Fisher", 0.01, 200, (80, 200)),
         ("C", 0.02, 100, (100, 300)),
     ],
-)  # fmt: skip
+)
 def test_intervals_cover_and_are_not_needlessly_wide(
     law: str, level: float, first: int, size: tuple[int, int], record_property: Any
 ) -> None:

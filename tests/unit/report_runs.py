@@ -26,6 +26,26 @@ QUICK = {
     "calibration.replicates": 6,
     "run.workers": 1,
 }
+LAW_SECTIONS = [
+    "preprocessing",
+    "drift",
+    "conditioning",
+    "sweep",
+    "stability",
+    "validation",
+    "refinement",
+    "calibration",
+    "fit",
+    "front",
+    "selection",
+    "test",
+    "analysis",
+    "settings",
+    "provenance",
+    "timings",
+    "warnings",
+]
+"""The sections of a page that tells a law, in their order."""
 FRONT = {"front.enabled": True, "front.times": 8}
 
 

@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_runs import add_refinement, HOSTILE, keep_stages, make_run, noise_field, spreading_field, walk, words
+from report_runs import (
+    add_refinement,
+    HOSTILE,
+    keep_stages,
+    LAW_SECTIONS,
+    make_run,
+    noise_field,
+    spreading_field,
+    walk,
+    words,
+)
 
 from video2pde import publish
 from video2pde.errors import InputError
@@ -28,26 +38,6 @@ from video2pde.rollout.validate import DIFFUSION
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
-
-LAW_SECTIONS = [
-    "preprocessing",
-    "drift",
-    "conditioning",
-    "sweep",
-    "stability",
-    "validation",
-    "refinement",
-    "calibration",
-    "fit",
-    "front",
-    "selection",
-    "test",
-    "analysis",
-    "settings",
-    "provenance",
-    "timings",
-    "warnings",
-]
 
 
 @pytest.fixture(scope="module")

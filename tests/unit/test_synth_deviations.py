@@ -56,8 +56,14 @@ def test_every_deviation_changes_the_film_and_is_told(name: str, tmp_path: Path)
         "words": deviation.words,
         "law": deviation.law,
     }
-    assert truth["medium"] or truth["camera"] or truth["flicker"] or truth["vignetting"] or deviation.law == "other" \
-        or name == "saturation"  # fmt: skip
+    assert (
+        truth["medium"]
+        or truth["camera"]
+        or truth["flicker"]
+        or truth["vignetting"]
+        or deviation.law == "other"
+        or name == "saturation"
+    )
 
 
 def test_light_follows_the_told_gain(tmp_path: Path) -> None:
