@@ -12,11 +12,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
-import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,16 +29,14 @@ from sympy.printing.pycode import PythonCodePrinter
 
 from video2pde.errors import StageError
 from video2pde.rollout import driver
-from video2pde.terms import Part, Term
-from video2pde.terms.parse import FUNCTIONS, U
-from video2pde.terms.stencil import central_weights, stencil
+from video2pde.rollout.source import neighbour_name, Offset, spacing, StencilSource
+from video2pde.terms import Term
+from video2pde.terms.parse import FUNCTIONS
+from video2pde.terms.stencil import central_weights
 from video2pde.terms.term import jet_symbol, Order
 
 REAL_LIMIT, IMAGINARY_LIMIT = 2.51, 1.73
 """How far the stability region of the third-order Runge–Kutta method reaches along each axis."""
-
-Offset = tuple[int, int]
-"""Row and column of a neighbour, counted from the pixel."""
 
 
 @dataclass(frozen=True)
@@ -89,74 +86,32 @@ def _print(expression: sympy.Expr) -> str:
     return str(_Printer({"fully_qualified_modules": True}).doprint(expression))
 
 
-class _Source:
-    """Collect the lines of a pass over the picture: neighbours, differences, values."""
+class _Source(StencilSource):
+    """Write a pass as Python for numba: the row of a neighbour is sliced before the inner loop."""
 
     def __init__(self, accuracy: int) -> None:
         self.accuracy = accuracy
         self.neighbours: dict[Offset, str] = {}
         self.lines: list[str] = []
-        self._differences: dict[tuple[Order, sympy.Expr], str] = {}
-
-    @property
-    def radius(self) -> int:
-        return max((max(abs(j), abs(i)) for j, i in self.neighbours), default=0)
+        self.differences: dict[tuple[Order, sympy.Expr], str] = {}
 
     def neighbour(self, offset: Offset) -> str:
         """Name the value of u at an offset; its row is sliced outside the inner loop."""
-        name = "n" + "".join(f"{'m' if k < 0 else 'p'}{abs(k)}" for k in offset)
+        name = neighbour_name(offset)
         self.neighbours[offset] = name
         return f"{name}[i]"
 
-    def difference(self, order: Order, density: sympy.Expr = U) -> str:
-        """Name D^order f(u), and write the lines that compute it."""
-        key = (order, density)
-        if key not in self._differences:
-            name = f"d{len(self._differences)}"
-            self._differences[key] = name
-            self.lines.append(f"{name} = {self._weigh(order, density)}")
-        return self._differences[key]
+    def define(self, name: str, value: str) -> str:
+        return f"{name} = {value}"
 
-    def _weigh(self, order: Order, density: sympy.Expr) -> str:
-        groups: dict[float, list[str]] = {}
-        for offset, weight in stencil(order, 1.0, 1.0, self.accuracy).items():
-            value = self._density_at(offset, density)
-            # equal weights share one multiplication
-            shared = next((known for known in groups if math.isclose(known, abs(weight), rel_tol=1e-12)), abs(weight))
-            groups.setdefault(shared, []).append(f"{'-' if weight < 0 else '+'} {value}")
-        total = " + ".join(f"real({weight!r})*({' '.join(values)})" for weight, values in groups.items())
-        return f"({total}){_spacing(order)}"
+    def number(self, value: float) -> str:
+        return f"real({value!r})"
 
-    def _density_at(self, offset: Offset, density: sympy.Expr) -> str:
+    def density_at(self, offset: Offset, density: sympy.Expr) -> str:
         value = self.neighbour(offset)
-        if density == U:
-            return value
-        name = f"f{len(self._differences)}{self.neighbours[offset]}"
+        name = f"f{len(self.differences)}{self.neighbours[offset]}"
         self.lines += [f"u = {value}", f"{name} = {_print(density)}"]
         return name
-
-    def jets(self, expression: sympy.Expr, jets: Iterable[Order]) -> sympy.Expr:
-        """Replace the derivatives of u in an expression by their differences on the grid."""
-        names = {jet_symbol(order): sympy.Symbol(self.difference(order)) for order in jets}
-        return expression.xreplace(names)
-
-
-def _spacing(order: Order) -> str:
-    return "".join(["*gx"] * order[0] + ["*gy"] * order[1])
-
-
-def _linear(part: Part) -> float | None:
-    """Return k where the part is k·D^α u, which joins the one linear stencil of the pass."""
-    slope = sympy.diff(part.density, U)
-    linear = not part.uses_gradient and slope.is_number and (part.derivative != (0, 0) or part.density == slope * U)
-    return float(slope) if linear else None
-
-
-def _discretise(part: Part, source: _Source) -> sympy.Expr:
-    """Difference a nonlinear part as ``terms.stencil`` does; give an expression over named differences."""
-    if part.uses_gradient or part.derivative == (0, 0):
-        return source.jets(part.strong, Term("", (part,)).jets)
-    return sympy.Symbol(source.difference(part.derivative, part.density))
 
 
 def _write_linear(structure: Structure, source: _Source) -> tuple[list[str], list[str]]:
@@ -164,13 +119,7 @@ def _write_linear(structure: Structure, source: _Source) -> tuple[list[str], lis
 
     Identity, drift and every term k·D^α u share one weight for each neighbour.
     """
-    weights: dict[Offset, list[str]] = {(0, 0): ["rest"]}
-    scaled = [("-vx", (1, 0), 1.0), ("-vy", (0, 1), 1.0)]
-    for n, term in enumerate(structure.terms):
-        scaled += [(f"c{n}", part.derivative, k) for part in term.parts if (k := _linear(part)) is not None]
-    for name, order, factor in scaled:
-        for offset, weight in stencil(order, 1.0, 1.0, structure.accuracy).items():
-            weights.setdefault(offset, []).append(f"{name}*step*real({factor * weight!r}){_spacing(order)}")
+    weights = source.linear_weights(structure.terms, lambda n: f"c{n}")
     names = {offset: (source.neighbour(offset), source.neighbours[offset]) for offset in weights}
     before = [f"k{names[offset][1]} = {' + '.join(parts)}" for offset, parts in weights.items()]
     return before, [f"k{name}*{value}" for value, name in names.values()]
@@ -216,13 +165,7 @@ def _write_stage(structure: Structure) -> tuple[str, int]:
     """Write the fused pass; return its source and the radius of its stencil."""
     source = _Source(structure.accuracy)
     weights, products = _write_linear(structure, source)
-    nonlinear = sympy.Add(
-        *(
-            sympy.Symbol(f"c{n}")
-            * sympy.Add(*(_discretise(part, source) for part in term.parts if _linear(part) is None))
-            for n, term in enumerate(structure.terms)
-        )
-    )
+    nonlinear = source.nonlinear(structure.terms)
     carried, sliced = _write_flow(structure, source)
     replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s"))
     source.lines += [f"{name} = {_print(value)}" for name, value in replacements]
@@ -262,7 +205,7 @@ def _write_bound(structure: Structure, radius: int) -> str:
     for order in orders:
         slope = sympy.diff(tendency, jet_symbol(order))
         needed = [other for other in orders if jet_symbol(other) in slope.free_symbols]
-        weight = f"real({symbol_peak(order, structure.accuracy) / stability_limit(order)!r}){_spacing(order)}"
+        weight = f"real({symbol_peak(order, structure.accuracy) / stability_limit(order)!r}){spacing(order)}"
         (varying if needed else fixed).append(f"{weight}*abs({_print(source.jets(slope, needed))})")
     lines = [
         f"ny, nx = w.shape[0] - {2 * radius}, w.shape[1] - {2 * radius}",

@@ -9,8 +9,7 @@ script: densities have been parsed against a whitelist and are printed anew, sym
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -19,13 +18,12 @@ from sympy.printing.jscode import JavascriptCodePrinter
 
 from video2pde.errors import StageError
 from video2pde.rollout.kernels import stability_limit, symbol_peak
-from video2pde.terms import Part, Term
+from video2pde.rollout.source import neighbour_name, Offset, spacing, StencilSource
+from video2pde.terms import Term
 from video2pde.terms.parse import FUNCTIONS, U
-from video2pde.terms.stencil import stencil
 from video2pde.terms.term import jet_symbol, Order
 
 ACCURACY = 4
-Offset = tuple[int, int]
 
 
 class _Printer(JavascriptCodePrinter):  # type: ignore[misc]
@@ -54,85 +52,34 @@ def _print(expression: sympy.Expr) -> str:
     return str(printer.doprint(expression))
 
 
-class _Pass:
-    """Collect the lines of one pass over the picture: neighbours, differences, values."""
+class _Pass(StencilSource):
+    """Write a pass as JavaScript: a neighbour is read once for each pixel."""
 
     def __init__(self) -> None:
+        self.accuracy = ACCURACY
         self.neighbours: dict[Offset, str] = {}
         self.lines: list[str] = []
-        self._differences: dict[tuple[Order, sympy.Expr], str] = {}
-
-    @property
-    def radius(self) -> int:
-        return max((max(abs(j), abs(i)) for j, i in self.neighbours), default=0)
+        self.differences: dict[tuple[Order, sympy.Expr], str] = {}
 
     def neighbour(self, offset: Offset) -> str:
-        """Name the value of u at an offset (row, column); it is read once for each pixel."""
-        name = "n" + "".join(f"{'m' if k < 0 else 'p'}{abs(k)}" for k in offset)
-        self.neighbours[offset] = name
-        return name
+        self.neighbours[offset] = neighbour_name(offset)
+        return self.neighbours[offset]
 
-    def difference(self, order: Order, density: sympy.Expr = U) -> str:
-        """Name D^order f(u), and write the lines that compute it."""
-        key = (order, density)
-        if key not in self._differences:
-            name = f"d{len(self._differences)}"
-            self._differences[key] = name
-            self.lines.append(f"const {name} = {self._weigh(order, density, name)};")
-        return self._differences[key]
+    def define(self, name: str, value: str) -> str:
+        return f"const {name} = {value};"
 
-    def _weigh(self, order: Order, density: sympy.Expr, name: str) -> str:
-        groups: dict[float, list[str]] = {}
-        for offset, weight in stencil(order, 1.0, 1.0, ACCURACY).items():
-            value = self._density_at(offset, density, name)
-            shared = next((known for known in groups if math.isclose(known, abs(weight), rel_tol=1e-12)), abs(weight))
-            groups.setdefault(shared, []).append(f"{'-' if weight < 0 else '+'} {value}")
-        total = " + ".join(f"{weight!r}*({' '.join(values)})" for weight, values in groups.items())
-        return f"({total}){_spacing(order)}"
+    def number(self, value: float) -> str:
+        return f"{value!r}" if value >= 0 else f"({value!r})"
 
-    def _density_at(self, offset: Offset, density: sympy.Expr, name: str) -> str:
+    def density_at(self, offset: Offset, density: sympy.Expr) -> str:
         value = self.neighbour(offset)
-        if density == U:
-            return value
-        self.lines.append(f"const f{name}{value} = {_print(density.xreplace({U: sympy.Symbol(value, real=True)}))};")
-        return f"f{name}{value}"
-
-    def jets(self, expression: sympy.Expr, jets: Iterable[Order]) -> sympy.Expr:
-        """Replace the derivatives of u in an expression by their differences on the grid."""
-        return expression.xreplace({jet_symbol(order): sympy.Symbol(self.difference(order)) for order in jets})
+        name = f"fd{len(self.differences) - 1}{value}"
+        self.lines.append(self.define(name, _print(density.xreplace({U: sympy.Symbol(value, real=True)}))))
+        return name
 
     def reads(self) -> list[str]:
         """Write the lines that read the neighbours of a pixel."""
         return [f"const {name} = w[p + ({j})*s + ({i})];" for (j, i), name in self.neighbours.items()]
-
-
-def _spacing(order: Order) -> str:
-    return "".join(["*gx"] * order[0] + ["*gy"] * order[1])
-
-
-def _linear(part: Part) -> float | None:
-    """Return k where the part is k·D^α u, which joins the one linear stencil of the pass."""
-    slope = sympy.diff(part.density, U)
-    linear = not part.uses_gradient and slope.is_number and (part.derivative != (0, 0) or part.density == slope * U)
-    return float(slope) if linear else None
-
-
-def _discretise(part: Part, over: _Pass) -> sympy.Expr:
-    if part.uses_gradient or part.derivative == (0, 0):
-        return over.jets(part.strong, Term("", (part,)).jets)
-    return sympy.Symbol(over.difference(part.derivative, part.density))
-
-
-def _linear_weights(terms: tuple[Term, ...]) -> dict[Offset, list[str]]:
-    """Return each neighbour's weight in the identity, the drift and every term k·D^α u together."""
-    weights: dict[Offset, list[str]] = {(0, 0): ["rest"]}
-    scaled = [("-vx", (1, 0), 1.0), ("-vy", (0, 1), 1.0)]
-    for n, term in enumerate(terms):
-        scaled += [(f"c[{n}]", part.derivative, k) for part in term.parts if (k := _linear(part)) is not None]
-    for name, order, factor in scaled:
-        for offset, weight in stencil(order, 1.0, 1.0, ACCURACY).items():
-            weights.setdefault(offset, []).append(f"{name}*step*({factor * weight!r}){_spacing(order)}")
-    return weights
 
 
 def _carried(flows: bool, over: _Pass) -> str:
@@ -155,16 +102,10 @@ def _loop(over: _Pass, radius: int, body: list[str]) -> list[str]:
 def _stage(terms: tuple[Term, ...], flows: bool) -> tuple[list[str], int]:
     """Write the fused pass out = keep·base + (1 − keep)·(w + h·F(w)), clipped; it gives Σ|clipped|."""
     over = _Pass()
-    weights = _linear_weights(terms)
+    weights = over.linear_weights(terms, lambda n: f"c[{n}]")
     before = [f"const k{over.neighbour(offset)} = {' + '.join(parts)};" for offset, parts in weights.items()]
     products = [f"k{over.neighbour(offset)}*{over.neighbour(offset)}" for offset in weights]
-    nonlinear = sympy.Add(
-        *(
-            sympy.Symbol(f"c{n}")
-            * sympy.Add(*(_discretise(part, over) for part in term.parts if _linear(part) is None))
-            for n, term in enumerate(terms)
-        )
-    )
+    nonlinear = over.nonlinear(terms)
     carried = _carried(flows, over)
     replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s_"))
     over.lines += [f"const {name} = {_print(value)};" for name, value in replacements]
@@ -197,7 +138,7 @@ def _bound(terms: tuple[Term, ...], radius: int) -> list[str]:
     for order in orders:
         slope = sympy.diff(tendency, jet_symbol(order))
         needed = [other for other in orders if jet_symbol(other) in slope.free_symbols]
-        weight = f"{symbol_peak(order, ACCURACY) / stability_limit(order)!r}{_spacing(order)}"
+        weight = f"{symbol_peak(order, ACCURACY) / stability_limit(order)!r}{spacing(order)}"
         (varying if needed else fixed).append(f"{weight}*Math.abs({_print(over.jets(slope, needed))})")
     lines = [
         "bound(w, ny, nx, c, gx, gy) {",
