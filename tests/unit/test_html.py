@@ -70,3 +70,12 @@ def test_curves_keep_their_order_and_place() -> None:
     assert up[0][1] > up[1][1] > up[2][1]  # y grows downwards
     assert {y for _, y in still} == {up[1][1]}
     assert table(["a"], []) == "<table><tr><th>a</th></tr></table>"
+
+
+def test_stages_print_what_they_found_not_their_arrays(run: vp.Run) -> None:
+    assert run.test is not None
+    assert run.discovery is not None
+    errors = repr(run.test)
+    assert errors.startswith("Evaluation(Validation(")
+    assert f"A {run.test.scores.rows[0].measured.full.rrmse:.2%}" in errors
+    assert "array" not in errors + repr(run.discovery) + repr(run.validation)

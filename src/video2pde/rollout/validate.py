@@ -106,6 +106,11 @@ class Validation:
     extent: tuple[float, float]
     unit: str
 
+    def __repr__(self) -> str:
+        ordered = sorted((*(row.measured for row in self.rows), *self.baselines), key=lambda score: score.full.rrmse)
+        errors = ", ".join(f"{score.name} {score.full.rrmse:.2%}" for score in ordered)
+        return f"Validation({self.times[0]:.4g} to {self.times[-1]:.4g} s: {errors})"
+
     @property
     def persistence(self) -> Score:
         return self.baselines[0]

@@ -47,6 +47,9 @@ class Evaluation:
     drift: Drift
     forecasts: tuple[tuple[int, NDArray[np.float32]], ...]
 
+    def __repr__(self) -> str:
+        return f"Evaluation({self.scores!r})"
+
 
 def evaluate(
     field: Field,

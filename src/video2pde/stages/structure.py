@@ -71,6 +71,9 @@ class Discovery:
     diffusion: float
     flow: FlowChoice | None = None
 
+    def __repr__(self) -> str:
+        return f"Discovery({self.identifiability.verdict})"
+
 
 def discover_structure(
     known: Field,
