@@ -34,7 +34,7 @@ export function s<K extends keyof SVGElementTagNameMap>(
 
 let counter = 0;
 
-/** Give an id that no other element of the page has. */
+/** Return an id that no other element of the page has. */
 export function uniqueId(prefix: string): string {
   counter += 1;
   return `${prefix}-${counter}`;

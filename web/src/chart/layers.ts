@@ -27,7 +27,7 @@ export function placeBars({ series, stacked }: Pick<Chart, "series" | "stacked">
   });
 }
 
-/** Give the data position of a series' value: a histogram's bin has its middle. */
+/** Return the data position of a series' value: a histogram's bin has its middle. */
 export function positionOf(series: Series, index: number): Value {
   const x = series.x[index] ?? null;
   if (series.style !== "histogram") return x;

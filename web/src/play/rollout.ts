@@ -164,7 +164,7 @@ export class Rollout {
   }
 }
 
-/** Give the drift at a time: linear between the film's frames, and after its end the mean of its last tenth. */
+/** Return the drift at a time: linear between the film's frames, and after its end the mean of its last tenth. */
 export function driftAt(times: readonly number[], drift: readonly (readonly number[])[], t: number): Velocity {
   const last = times.length - 1;
   if (last < 0) return [0, 0];

@@ -37,7 +37,7 @@ const TABLES: Record<MapName, Rgb[]> = {
 
 export const SEQUENTIAL: MapName[] = ["viridis", "cividis", "magma", "grey"];
 
-/** Give the table of 256 colours. */
+/** Return the table of 256 colours. */
 export function colourTable(name: MapName): Rgb[] {
   return TABLES[name];
 }
@@ -48,7 +48,7 @@ export function colourIndex(value: number, low: number, high: number): number {
   return Math.min(255, Math.max(0, place));
 }
 
-/** Give a value's colour for CSS. */
+/** Return a value's colour for CSS. */
 export function cssColour(name: MapName, value: number, low: number, high: number): string {
   const [r, g, b] = TABLES[name][colourIndex(value, low, high)] as Rgb;
   return `rgb(${r} ${g} ${b})`;

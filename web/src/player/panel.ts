@@ -8,7 +8,7 @@ export function valueOf(film: Film, level: number): number {
   return film.low + ((film.high - film.low) * level) / 255;
 }
 
-/** Give each of the 256 levels its colour, as the pixel's four bytes in one number. */
+/** Return each of the 256 levels its colour, as the pixel's four bytes in one number. */
 export function paletteOf(film: Film, map: MapName, low: number, high: number): Uint32Array<ArrayBuffer> {
   const table = colourTable(map);
   return Uint32Array.from({ length: 256 }, (_, level) => {
@@ -57,7 +57,7 @@ export class Panel {
     this.ends[1].textContent = formatValue(high, 3);
   }
 
-  /** Give the value at a pixel of a frame, or null where there is none. */
+  /** Return the value at a pixel of a frame, or null where there is none. */
   value(frame: number, pixel: number): number | null {
     const place = this.places.get(frame);
     if (place === undefined || this.levels === null || this.mask?.[pixel] === 0) return null;

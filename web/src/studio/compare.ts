@@ -139,7 +139,7 @@ function films(runs: ComparedRun[]): HTMLElement {
   return h("div", { class: "player" }, row, h("div", { class: "transport" }, h("div", { class: "timeline" }, slider), clock));
 }
 
-/** Give the frame that is nearest to a time. */
+/** Return the frame that is nearest to a time. */
 export function nearest(times: readonly number[], time: number): number {
   let best = 0;
   times.forEach((value, index) => { if (Math.abs(value - time) < Math.abs((times[best] as number) - time)) best = index; });

@@ -19,7 +19,7 @@ export class Draft {
     return this.now;
   }
 
-  /** Give a touched value, or undefined where it is automatic. */
+  /** Return a touched value, or undefined where it is automatic. */
   get(key: string): unknown {
     return this.now.settings[key];
   }

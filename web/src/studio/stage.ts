@@ -98,7 +98,7 @@ export class Stage {
     this.mask.getContext("2d")?.clearRect(0, 0, this.mask.width, this.mask.height);
   }
 
-  /** Give the mask as a picture, white where the law is to hold. */
+  /** Return the mask as a picture, white where the law is to hold. */
   packMask(): Promise<Blob | null> {
     const copy = h("canvas", { width: this.mask.width, height: this.mask.height });
     const context = copy.getContext("2d");
