@@ -1,4 +1,4 @@
-"""Write the reference pages from the source: every setting from ``settings.py``, the API from its docstrings."""
+"""Write the reference pages from the source: every setting from ``settings``, the API from its docstrings."""
 
 from __future__ import annotations
 
