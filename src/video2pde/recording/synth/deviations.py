@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from video2pde.errors import InputError
 from video2pde.recording.synth.laws import Case
-from video2pde.recording.synth.medium import Medium, Source
+from video2pde.recording.synth.medium import Source
 from video2pde.recording.synth.render import Camera
 
 Change = Callable[[Case, Camera, float], tuple[Case, Camera]]
@@ -103,8 +103,12 @@ def _flow(**parts: float) -> Change:
     return change
 
 
-def _medium(make: Callable[[Medium, float], Medium]) -> Change:
-    return lambda case, camera, s: (replace(case, medium=make(case.medium, s)), camera)
+def _medium(name: str) -> Change:
+    def change(case: Case, camera: Camera, s: float) -> tuple[Case, Camera]:
+        changed: dict[str, Any] = {name: s}
+        return replace(case, medium=replace(case.medium, **changed)), camera
+
+    return change
 
 
 def _optics(name: str, kind: Callable[[float], Any] = float) -> Change:
@@ -193,7 +197,7 @@ _TABLE = (
         "coefficient",
         "D_x = D(1 + s), D_y = D(1 − s)",
         (0.1, 0.33, 0.5),
-        _medium(lambda medium, s: replace(medium, anisotropy=s)),
+        _medium("anisotropy"),
         "none",
     ),
     Deviation(
@@ -218,7 +222,7 @@ _TABLE = (
         "law",
         "a fourth-order term −κΔ²u, κ",
         (3.0, 10.0, 30.0),
-        _medium(lambda medium, s: replace(medium, fourth=s)),
+        _medium("fourth"),
         "none",
     ),
     Deviation(
@@ -226,7 +230,7 @@ _TABLE = (
         "law",
         "fractional diffusion −D(−Δ)^(α/2), α",
         (1.8, 1.5, 1.2),
-        _medium(lambda medium, s: replace(medium, fractional=s)),
+        _medium("fractional"),
         "none",
         ("A",),
     ),
@@ -235,7 +239,7 @@ _TABLE = (
         "law",
         "sub-diffusion, a time derivative of order α",
         (0.95, 0.8, 0.6),
-        _medium(lambda medium, s: replace(medium, memory=s)),
+        _medium("memory"),
         "none",
         ("A",),
     ),
@@ -244,7 +248,7 @@ _TABLE = (
         "law",
         "this share of the plume does not move",
         (0.05, 0.15, 0.3),
-        _medium(lambda medium, s: replace(medium, immobile=s)),
+        _medium("immobile"),
         "none",
     ),
     Deviation("dimming", "light", "the light dims by this share until the end", (0.03, 0.1, 0.2), _optics("dimming")),
