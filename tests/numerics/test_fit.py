@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from known_fields import known_field, LAWS
 
+from video2pde.calibration import Calibration
 from video2pde.discovery.weighted import Profiles
 from video2pde.drift import estimate_drift
-from video2pde.field import Field, Windows
+from video2pde.estimate import Estimate
+from video2pde.field import Field, Grid, Windows
 from video2pde.fit.blocks import BlockScale
 from video2pde.fit.explain import ask_suspects, Asked, name_cause
 from video2pde.fit.faults import recording_faults
@@ -19,6 +23,7 @@ from video2pde.fit.law import fit_law, LawFit
 from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative_noise, repeated
 from video2pde.fit.observation import light_columns, response_columns
 from video2pde.fit.result import Scale, Suspicion
+from video2pde.fit.rules import ask_edges, ask_front, rounding_length
 from video2pde.fit.suspects import contrasts, SUSPECTS
 from video2pde.fit.view import build_view, View
 from video2pde.recording.synth import find_preset
@@ -205,3 +210,33 @@ def test_a_deviation_counts_as_far_as_it_lasts() -> None:
     standard[4:, 1, 1] = 6.0, 5.0
     assert BlockScale((1, 1), standard, standard, standard).worst == 5.0
     assert BlockScale((1, 1), standard[:1], standard[:1], standard[2:3]).worst == 9.0
+
+
+def calibrated(law: dict[str, float]) -> Calibration:
+    """Stand in for a calibration: the rules ask for its coefficients alone."""
+    estimates = {name: Estimate(value, 0.9 * value, 1.1 * value) for name, value in law.items()}
+    return SimpleNamespace(library="C", estimates=estimates)  # type: ignore[return-value]
+
+
+def test_a_front_narrower_than_a_cell_is_suspected() -> None:
+    """D/(a|∇u|) of the film's own law is about a cell; with a tenth of the diffusion no grid of this pitch shows it."""
+    film = filmed("C")
+    usual = rounding_length(film, calibrated({"grad_squared": 9.0, "laplacian": 0.7}))
+    assert usual > 0.2
+    assert rounding_length(film, calibrated({"grad_squared": 9.0, "laplacian": 0.07})) == pytest.approx(usual / 10)
+    found = ask_front(film, calibrated({"grad_squared": 9.0, "laplacian": 0.02 / usual}))
+    assert found is not None
+    assert found.material
+    assert ask_front(film, calibrated({"laplacian": 0.001})) is None
+
+
+def test_what_passes_the_edge_is_suspected_and_a_fading_background_is_not() -> None:
+    film = filmed("A")
+    assert ask_edges(film, calibrated({"laplacian": 1.0})) is None
+    faded = replace(film, values=film.values + np.linspace(0, -0.2, len(film), dtype=np.float32)[:, None, None])
+    assert ask_edges(faded, calibrated({"laplacian": 1.0})) is None
+    middle = SIDE // 2
+    cut = Field(film.values[:, :, middle:], film.times, Grid(SIDE, middle, 200.0, 100.0))
+    found = ask_edges(cut, calibrated({"laplacian": 1.0}))
+    assert found is not None
+    assert "measured" in found.words

@@ -25,10 +25,9 @@ from video2pde.fit.explain import ask_suspects, Asked, half_widths, name_cause, 
 from video2pde.fit.faults import Faults, recording_faults
 from video2pde.fit.law import fit_law, LawFit, slow_noise
 from video2pde.fit.maps import make_maps
-from video2pde.fit.narrow import ask_front
-from video2pde.fit.narrow import NAME as NARROW_FRONT
 from video2pde.fit.noise import film_memory, Memory
 from video2pde.fit.result import FitTest, Scale, Suspicion
+from video2pde.fit.rules import ask_edges, ask_front, NARROW_FRONT
 from video2pde.fit.suspects import OFTEN_MISSING
 from video2pde.fit.view import build_view, View
 from video2pde.settings import Settings
@@ -173,7 +172,7 @@ class _Bench:
 
         cause = front
         if cause is None and asked and not passes:
-            cause = name_cause(question, suspects, self.named, refit)
+            cause = name_cause(question, suspects, self.named, refit) or ask_edges(self.train, look.calibration)
         rival = name_rival(question, self.named, refit) if passes else ""
         compared = next((b for b in look.blocks if b.merged == COMPARED), None)
         return FitTest(

@@ -1,7 +1,8 @@
-"""A front narrower than a cell: |∇u|² sharpens a front until diffusion rounds its foot, over a length of D/(a|∇u|).
+"""Suspects that need no columns: what the recording itself shows.
 
-Where that length is a fraction of a cell, grid and camera round the front, not the fluid, and Δu's coefficient says
-nothing about it, however well the law fits.
+A front narrower than a cell: |∇u|² sharpens a front until diffusion rounds its foot, over a length of D/(a|∇u|). Where
+that is a fraction of a cell, grid and camera round the front, not the fluid, and Δu's coefficient says nothing about
+it, however well the law fits. The picture's edge: what enters or leaves there is not in a law that closes it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from video2pde.fit.result import Suspicion
 
 Array = NDArray[np.float64]
 
-NAME = "narrow front"
+NARROW_FRONT, EDGES = "narrow front", "edges"
 NARROW = 0.2
 """Length over which diffusion rounds a front, in cells, below which the grid does not show it."""
 STEEPEST = 0.998
 """Share of the cells that are less steep than what counts as the steepest."""
+
+
+REACHED = 0.05
+"""Change at the picture's rim, as a share of the range of u, from which something passes through it."""
 
 
 def rounding_length(train: Field, calibration: Calibration) -> float:
@@ -54,5 +59,29 @@ def ask_front(train: Field, calibration: Calibration) -> Suspicion | None:
         "not resolved: film closer, or raise recording.grid"
     )
     return Suspicion(
-        NAME, calibration.library, 0.0, 0.0, -np.inf, 0, np.nan, {}, np.inf, -np.inf, words, "film closer", True
+        NARROW_FRONT, calibration.library, 0.0, 0.0, -np.inf, 0, np.nan, {}, np.inf, -np.inf, words, "film closer", True
+    )
+
+
+def change_at_rim(train: Field) -> float:
+    """Return how much u changes along the picture's rim, at its worst place, as a share of the range of u."""
+    ends = [train.values[part].mean(axis=0) for part in (slice(None, CALM), slice(-CALM, None))]
+    rim = [np.concatenate([end[0], end[:, -1], end[-1, ::-1], end[::-1, 0]]) for end in ends]
+    change = uniform_filter1d(rim[1] - rim[0], CALM, mode="wrap")
+    change -= np.median(change)
+    spread = float(np.quantile(ends[0], STEEPEST) - np.quantile(ends[0], 1 - STEEPEST))
+    return float(np.abs(change).max()) / spread if spread > 0 else 0.0
+
+
+def ask_edges(train: Field, calibration: Calibration) -> Suspicion | None:
+    """Suspect the picture's edge where the plume, not all of the background alike, changes there."""
+    share = change_at_rim(train)
+    if train.core is not None or share < REACHED:
+        return None
+    words = (
+        f"u changes by {share:.0%} of its range at the picture's edge, where something enters or leaves: let the rim "
+        "drive the rollout with --edges measured, or film a larger part"
+    )
+    return Suspicion(
+        EDGES, calibration.library, 0.0, 0.0, 0.0, 0, np.nan, {}, 0.0, np.inf, words, "--edges measured", False
     )
