@@ -159,7 +159,8 @@ def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
         for suspect, answer in _ask(asked, law):
             pair = _as_suspicion(asked, law, library, suspect, answer)
-            simple = answer.columns <= SIMPLE and not suspect.name.startswith("missing")
+            # a response that a camera may well have was asked above; columns of first order allow for any
+            simple = answer.columns <= SIMPLE and not suspect.name.startswith(("missing", "response"))
             if simple and suspect.name not in VARYING and pair.criterion < alone:
                 return f"{library} with this effect says as much: {pair.words}"
     return ""
