@@ -30,7 +30,7 @@ for name in ("fork", "sched_getaffinity", "geteuid", "process_cpu_count", "pread
 
 def run_without_posix(code: str, folder: Path) -> str:
     command = [sys.executable, "-W", "ignore", "-c", WITHOUT_POSIX + code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -169,7 +169,7 @@ np.save("film.npy", np.random.default_rng(0).random((20, 16, 16)))
 sys.exit(main(["run", "film.npy", "--out", "out", "--fps", "5", "--quiet"]))
 """
     command = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=600, check=False)
     package = {"PIL": "pillow"}.get(module, module)
     assert done.returncode == 2, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error")]
