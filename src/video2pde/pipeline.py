@@ -30,7 +30,7 @@ from video2pde.runs.code import hash_code
 from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.folder import RunFolder, STANDING
 from video2pde.runs.keys import stage_key
-from video2pde.settings import Settings
+from video2pde.settings import RecordingSettings, Settings
 from video2pde.stages.calibration import calibrate_contenders
 from video2pde.stages.drift import measure_drift
 from video2pde.stages.evaluation import choose, evaluate
@@ -47,6 +47,8 @@ REPORT = "report"
 WINDOWS = ("split", "regression")
 """The sections that say where the windows are."""
 STAGES = {**RECORDED, REPORT: "page, figures, tables"}
+IN_PARTS = ("calibration",)
+"""Stages that keep their parts while they go on, so that an interrupted one repeats none of them."""
 ROLLOUTS = ("drift", "weak", "rollout", "run")
 """The sections that a rollout over a window needs."""
 MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
@@ -110,7 +112,7 @@ def run_pipeline(
     # one thread of linear algebra: with more, sums are taken in an order that depends on the machine's cores
     with threadpool_limits(1), RunFolder(out, events) as folder:
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings))
-        folder.claim(_identify(Path(film)), overwrite)
+        folder.claim(_identify(Path(film), settings), overwrite)
         folder.begin(settings)
         try:
             _run_stages(work, Path(film))
@@ -130,9 +132,10 @@ def _fingerprint(film: Path, settings: Settings) -> str:
     return hashlib.sha256(recording.encode() + Path(given).read_bytes()).hexdigest()
 
 
-def _identify(film: Path) -> dict[str, str]:
+def _identify(film: Path, settings: Settings) -> dict[str, str]:
     """Tell a film from others, whatever is read beside it."""
-    return {"name": printable(film.name), "sha256": hash_recording(open_recording(film))}
+    alone = RecordingSettings(kymograph=settings.recording.kymograph)
+    return {"name": printable(film.name), "sha256": hash_recording(open_recording(film, alone))}
 
 
 def _run_stages(work: _Work, film: Path) -> None:
@@ -199,6 +202,8 @@ class _Work:
             {section: getattr(settings, section) for section in sections},
             code=hash_code(compute.__module__),
         )
+        if name in IN_PARTS:
+            company["keep"] = self.folder.keep_parts(name, key)
         artefact, seconds, cached = self.folder.stage(
             name, key, lambda: compute(*inputs, settings, **company), accepts=partial(is_artefact, name)
         )

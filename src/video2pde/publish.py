@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from video2pde.field import Field
 from video2pde.files import json_text, write_text
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
@@ -20,6 +21,7 @@ from video2pde.runs.folder import MODEL, PAGE, RESULT
 from video2pde.stages.validation import window_velocities
 from video2pde.using.analysis import analyse_model, Analysis
 from video2pde.using.modelfile import SavedModel
+from video2pde.using.schema import SavedRegion
 
 
 def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True) -> Run:
@@ -72,6 +74,7 @@ def save_model(run: Run) -> SavedModel | None:
         field.times,
         velocity,
         flow=chosen.model.flow,
+        region=_save_region(field, run.settings.recording.mask is None),
         # centred on the estimate: the replicates' own bias is no part of the law's uncertainty
         draws=None if chosen.bootstrap is None else chosen.bootstrap.draws - chosen.bootstrap.bias,
         noise=float(chosen.fit.mse**0.5),
@@ -81,6 +84,13 @@ def save_model(run: Run) -> SavedModel | None:
         sha256=field.provenance.sha256,
         recording=run.settings.recording,
     )
+
+
+def _save_region(field: Field, rim_alone: bool) -> SavedRegion | None:
+    """Give a simulation walls where the recording has a mask; a picture whose rim drives it keeps that rim as it is."""
+    if field.mask is None:
+        return None
+    return SavedRegion.of(field.mask, "held" if rim_alone and not field.walls else "walls")
 
 
 def _analyse(run: Run, model: SavedModel | None) -> Analysis | None:

@@ -12,7 +12,7 @@ from video2pde.errors import StageError
 from video2pde.field import Grid
 from video2pde.rollout.kernels import cache_folder, compile_kernel, Structure, write_source
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import simulate, simulate_batch
+from video2pde.rollout.simulate import EDGES, simulate, simulate_batch
 from video2pde.settings import RolloutSettings
 from video2pde.terms import CATALOGUE, Part, Term
 from video2pde.terms.stencil import apply_term
@@ -42,9 +42,23 @@ def run_stage(
     r = kernel.radius
     padded = np.full((u.shape[0] + 2 * r, u.shape[1] + 2 * r), np.nan)
     padded[r:-r, r:-r] = u
-    kernel.pad(padded, boundary == "periodic")
+    kernel.pad(padded, EDGES[boundary])
     out = np.zeros_like(padded)
-    kernel.stage(padded, padded, out, coefficients, *DRIFT, CALM, 1 / GRID.dx, 1 / GRID.dy, 1.0, 0.25, -1e9, 1e9)
+    kernel.stage(
+        padded,
+        padded,
+        out,
+        np.zeros((0, 0, 0), np.int64),
+        coefficients,
+        *DRIFT,
+        CALM,
+        1 / GRID.dx,
+        1 / GRID.dy,
+        1.0,
+        0.25,
+        -1e9,
+        1e9,
+    )
     return (out[r:-r, r:-r] - u) / 0.75
 
 
@@ -53,7 +67,7 @@ def reference(term: Term | None, u: np.ndarray, boundary: str, accuracy: int) ->
     return sum(apply_term(part, u, GRID.dx, GRID.dy, DRIFT, accuracy=accuracy, boundary=boundary) for part in parts)
 
 
-@pytest.mark.parametrize("boundary", ["replicate", "periodic"])
+@pytest.mark.parametrize("boundary", ["replicate", "periodic", "open"])
 def test_kernel_equals_the_reference_stencil_for_every_term(frame: np.ndarray, boundary: str) -> None:
     # one kernel holds all terms: unit coefficients pick them one by one
     for n, term in enumerate(TERMS):

@@ -283,3 +283,33 @@ def test_a_folder_belongs_to_one_film(tmp_path: Path) -> None:
         assert (tmp_path / "mine.txt").read_text() == "kept"
         with pytest.raises(InputError, match="another film"):
             folder.claim(first)
+
+
+def test_an_interrupted_stage_repeats_no_finished_part(tmp_path: Path) -> None:
+    parts = {name: Counter({"values": np.arange(float(n))}) for n, name in enumerate(["A", "C-both"], start=2)}
+
+    def run(folder: RunFolder, key: str, interrupted: bool) -> dict[str, object]:
+        keep = folder.keep_parts("calibration", key)
+
+        def compute() -> dict[str, object]:
+            done = {"A": keep("A", parts["A"])}
+            if interrupted:
+                raise KeyboardInterrupt
+            return {**done, "C-both": keep("C-both", parts["C-both"])}
+
+        return folder.stage("calibration", key, compute).artefact
+
+    with pytest.raises(KeyboardInterrupt), RunFolder(tmp_path) as folder:
+        run(folder, "k", interrupted=True)
+    assert (tmp_path / "stages" / "calibration-part-A.npz").exists()
+    with RunFolder(tmp_path) as folder:
+        whole = run(folder, "k", interrupted=False)
+    assert [parts[name].calls for name in parts] == [1, 1]
+    assert list(whole) == ["A", "C-both"]
+    assert not list((tmp_path / "stages").glob("*-part-*"))
+    # another key: other settings, and the parts are other parts
+    with pytest.raises(KeyboardInterrupt), RunFolder(tmp_path) as folder:
+        run(folder, "k2", interrupted=True)
+    with RunFolder(tmp_path) as folder:
+        run(folder, "k3", interrupted=False)
+    assert parts["A"].calls == 3

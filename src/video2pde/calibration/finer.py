@@ -32,9 +32,12 @@ def discretisation_bias(problem: Problem, fit: Fit) -> Array:
     """Return what the fit adds to the coefficients of a law that it is given exactly, shape (K,).
 
     Zero where the finer grid cannot carry the law (backward diffusion grows the faster the finer the grid). The
-    picture's mask plays no part here: the finer truth has no region that does not obey the law.
+    picture's mask plays no part here: the finer truth has no region that does not obey the law. Between walls it would,
+    and nothing is corrected.
     """
     nothing = np.zeros_like(fit.coefficients)
+    if problem.window.walls:
+        return nothing
     finer = _finer_truth(problem, fit)
     if not np.isfinite(finer).all():
         return nothing

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from video2pde.field import Encoding, Field, Grid
 from video2pde.recording.encoding import correct_b_frames
-from video2pde.rollout.forced import forced_frames
 from video2pde.rollout.model import Model
+from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import simulate_chunks
 from video2pde.settings import RolloutSettings
 
@@ -29,8 +29,8 @@ class Window:
     """Hold what a fit compares with: point values of the field, and which pixels count.
 
     ``values`` (t, y, x) float32, ``weight`` (y, x) 1 where a pixel counts and 0 elsewhere; ``outside``
-    marks the pixels that do not obey the law: there a rollout follows the recording; ``encoding``: what storing the
-    recording did to it.
+    marks the pixels that do not obey the law: there a rollout follows the recording, or there are ``walls`` between;
+    ``encoding``: what storing the recording did to it.
     """
 
     values: Frames
@@ -39,6 +39,12 @@ class Window:
     weight: Array
     outside: NDArray[np.bool_] | None = None
     encoding: Encoding | None = None
+    walls: bool = False
+
+    @property
+    def region(self) -> Region | None:
+        """Where the law holds; None: everywhere."""
+        return None if self.outside is None else Region(~self.outside, None if self.walls else self.values)
 
     @property
     def points(self) -> float:
@@ -57,18 +63,20 @@ class Window:
         """Roll models out side by side and yield (frames, values (model, frame, y, x)), a chunk at a time.
 
         ``start`` (y, x) or (model, y, x), ``velocity`` (model, t, 2). Where a mask marks the region of the law, the
-        rest of the picture follows the recording, frame by frame.
+        rest of the picture follows the recording, or lies behind walls.
         """
-        if self.outside is None:
-            for frames, values, _ in simulate_chunks(
-                models, start, self.times, self.grid, velocity, settings, chunk=chunk, workers=workers
-            ):
-                yield frames, values
-            return
-        for k, _, states in forced_frames(
-            models, start, self.values, self.outside, self.times, self.grid, velocity, settings
+        for frames, values, _ in simulate_chunks(
+            models,
+            start,
+            self.times,
+            self.grid,
+            velocity,
+            settings,
+            chunk=chunk,
+            region=self.region,
+            workers=workers,
         ):
-            yield slice(k, k + 1), states[:, None]
+            yield frames, values
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +127,8 @@ def prepare_window(field: Field, max_points: int | None = None, seed: int = 0, u
         keep = rng.choice(chosen, max(16, max_points // len(field)), replace=False)
         weight = np.zeros(field.grid.shape)
         weight.flat[keep] = 1.0
-    return Window(values, field.times, field.grid, weight, None if field.core is None else ~field.core, encoding)
+    outside = None if field.core is None else ~field.core
+    return Window(values, field.times, field.grid, weight, outside, encoding, field.walls)
 
 
 def deconvolve_cells(values: Frames) -> Frames:

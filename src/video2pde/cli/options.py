@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RECORDING = Group("Recording", sort_key=1)
 SETTINGS = Group("Settings", sort_key=2)
 LISTS = ("crop", "grid")  # given as 1,2,3
-WORDS = ("edges", "observable", "scale", "mask", "times")
+WORDS = ("edges", "kymograph", "observable", "scale", "mask", "times")
 MAYBE = ("reference", "dark", "start", "border")  # numbers or words
 
 
@@ -61,7 +61,10 @@ class RecordingOptions:
     times: Annotated[str | None, _recording("CSV file with the times of the frames (file,time).")] = None
     mask: Annotated[str | None, _recording("Region that obeys the law: a picture, or such as 'u>0.3@0'.")] = None
     edges: Annotated[
-        str | None, _recording("no_flux (default), or measured: the picture's rim drives, for what enters or leaves.")
+        str | None, _recording("no_flux, measured (the rim drives, for what enters or leaves) or open.")
+    ] = None
+    kymograph: Annotated[
+        str | None, _recording("A line over time: its times are rows or columns of a picture, or average across.")
     ] = None
     smooth: Annotated[str | None, _recording("Width of a Gaussian filter in grid pixels; 0 is none.")] = None
     allow_truncated: Annotated[bool, _recording("Go on with the readable frames of a damaged file.")] = False

@@ -75,6 +75,7 @@ class Field:
     times : float64, shape (t,), seconds, increasing; evenly spaced or not.
     grid : positions of the samples.
     mask : bool, shape (y, x), optional. True where the law is to hold; None: everywhere.
+    walls : whether nothing passes the mask's edge; otherwise what is seen outside it drives what is inside.
     recorded_times : the container's frame times as they stand there (rounded, perhaps), seconds.
     encoding : what storing the recording did to it; None: nothing that is known.
     """
@@ -86,6 +87,7 @@ class Field:
     recorded_times: NDArray[np.float64] | None = None
     provenance: Provenance = field(default_factory=Provenance)
     encoding: Encoding | None = None
+    walls: bool = False
 
     def __post_init__(self) -> None:
         # views, so that the caller's own arrays stay writeable
@@ -139,10 +141,11 @@ class Field:
         """The mask without its edge: the pixels whose neighbours obey the law too; None without a mask.
 
         A rollout follows the recording outside the core. At the very edge of a mask the picture falls off to something
-        that does not obey the law (the dark around a droplet), and a law that diffuses would leak into it.
+        that does not obey the law (the dark around a droplet), and a law that diffuses would leak into it. With walls
+        nothing leaks, and the core is the mask.
         """
-        if self.mask is None:
-            return None
+        if self.mask is None or self.walls:
+            return self.mask
         from scipy.ndimage import binary_erosion
 
         for depth in range(CORE_DEPTH, 0, -1):
@@ -192,6 +195,7 @@ class Field:
             "grid": asdict(self.grid),
             "provenance": asdict(self.provenance),
             "encoding": None if self.encoding is None else asdict(replace(self.encoding, b_frames=None)),
+            "walls": self.walls,
         }
         arrays: dict[str, Any] = {"values": self.values, "times": self.times}
         if self.mask is not None:
@@ -226,6 +230,7 @@ class Field:
                     stored.get("recorded_times"),
                     Provenance(**origin),
                     None if known is None else Encoding(**{**known, "b_frames": stored.get("b_frames")}),
+                    bool(meta.get("walls", False)),
                 )
         except InputError:
             raise

@@ -46,6 +46,7 @@ class Header:
     transfer : the response that the file names (see ``response``); None: it names none.
     camera : the camera that wrote the file, where it says so.
     mix : weights of the channels that the frames are read with; None: luma. response : what was undone; None: nothing.
+    line : the recording is one line over time; all rows of its frames are the same.
     notes : what the reader did that the user should know.
     """
 
@@ -69,6 +70,7 @@ class Header:
     mix: Mix | None = None
     response: Response | None = None
     notes: tuple[str, ...] = ()
+    line: bool = False
 
 
 class Frame(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from video2pde.errors import InputError
+from video2pde.field import Field
 from video2pde.recording.base import Header
 from video2pde.recording.layout import Layout
 from video2pde.recording.light import Light
@@ -26,26 +28,48 @@ MOST_OF_PICTURE = 0.9
 """Share of the picture above which what is bright is no droplet, ..."""
 MOST_OF_EDGE = 0.3
 """... and share of the picture's edge that a droplet may touch."""
+HALF, WHOLLY = 0.5, 1 - 1e-6
+"""Share of a cell that must lie in a drawn region; at walls a cell must not hold anything of the outside."""
 LEAST_CELLS = 25
 """Cells that a region needs."""
 
 
 def make_mask(
-    text: str, values: NDArray[np.float32], layout: Layout, header: Header, light: Light | None = None
+    text: str,
+    values: NDArray[np.float32],
+    layout: Layout,
+    header: Header,
+    light: Light | None = None,
+    whole: bool = False,
 ) -> NDArray[np.bool_]:
-    """Return the mask (y, x) that ``text`` describes.
+    """Return the mask (y, x) that ``text`` describes; ``whole``: with a droplet's edge, at which there are walls.
 
     A threshold (``u>0.3@0``), ``droplet`` (see :func:`droplet_mask`), a picture file, white where the law holds, or
     regions drawn in Fiji (``.roi``, or several in a ``.zip``).
     """
     if THRESHOLD.match(text):
         return threshold_mask(text, values)
+    share = WHOLLY if whole else HALF
     if text == DROPLET:
         bright = values[: max(1, len(values) // 20)].mean(axis=0) if light is None else light.span
-        return droplet_mask(np.asarray(bright, float))
+        return droplet_mask(np.asarray(bright, float), whole)
     if Path(text).suffix.lower() in ROI_SUFFIXES:
-        return _require_some(text, _from_regions(Path(text), layout, header))
-    return _require_some(text, _from_picture(Path(text), layout, header))
+        return _require_some(text, _from_regions(Path(text), layout, header, share))
+    return _require_some(text, _from_picture(Path(text), layout, header, share))
+
+
+def enclose(field: Field) -> Field:
+    """Put walls at the edge of a field's mask; what is outside takes the nearest value inside, for filters' sake.
+
+    Without a mask the picture's own edges are the walls, and nothing is done.
+    """
+    if field.mask is None:
+        return field
+    outside = ~field.mask
+    row, column = ndimage.distance_transform_edt(outside, return_distances=False, return_indices=True)
+    values = field.values.copy()
+    values[:, outside] = values[:, row[outside], column[outside]]
+    return replace(field, values=values, walls=True)
 
 
 def without_rim(shape: tuple[int, int]) -> NDArray[np.bool_]:
@@ -55,8 +79,8 @@ def without_rim(shape: tuple[int, int]) -> NDArray[np.bool_]:
     return inside
 
 
-def droplet_mask(bright: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Find a bright droplet (y, x), less its blurred edge: the region in which a law can hold.
+def droplet_mask(bright: NDArray[np.float64], whole: bool = False) -> NDArray[np.bool_]:
+    """Find a bright droplet (y, x), less its blurred edge: the region in which a law can hold; or the ``whole`` of it.
 
     The largest piece above half of its light, holes filled, eroded by half the width of the edge. That width is the
     distance between the contours at a quarter and at three quarters of the light, from the areas inside them.
@@ -72,7 +96,7 @@ def droplet_mask(bright: NDArray[np.float64]) -> NDArray[np.bool_]:
             "such as --mask 'u>0.3@0'"
         )
     radii = [float(np.sqrt(region.sum() / np.pi)) for region in (outer, inner)]
-    depth = int(np.clip(np.ceil((radii[0] - radii[1]) / 2), 1, DEEPEST))
+    depth = 0 if whole else int(np.clip(np.ceil((radii[0] - radii[1]) / 2), 1, DEEPEST))
     for erosion in range(depth, -1, -1):
         region = ndimage.binary_erosion(half, iterations=erosion) if erosion else half
         if region.sum() >= LEAST_CELLS:
@@ -89,7 +113,7 @@ def _largest(region: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(ndimage.binary_fill_holes(pieces == 1 + np.argmax(np.bincount(pieces.ravel())[1:])), bool)
 
 
-def _from_regions(file: Path, layout: Layout, header: Header) -> NDArray[np.bool_]:
+def _from_regions(file: Path, layout: Layout, header: Header, share: float) -> NDArray[np.bool_]:
     """Average regions drawn in Fiji onto the grid; their coordinates are pixels of the whole frame."""
     if not file.is_file():
         raise InputError(f"no such mask: {file}")
@@ -114,7 +138,7 @@ def _from_regions(file: Path, layout: Layout, header: Header) -> NDArray[np.bool
         if len(outline) >= 3:
             whole |= Outline(outline).contains_points(centres)
     inside = layout.cut(whole.reshape(header.height, header.width)).astype(np.uint8)
-    return np.asarray(AreaResizer((inside.shape[0], inside.shape[1]), layout.grid.shape)(inside) >= 0.5, dtype=bool)
+    return np.asarray(AreaResizer((inside.shape[0], inside.shape[1]), layout.grid.shape)(inside) >= share, dtype=bool)
 
 
 def threshold_mask(text: str, values: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -135,7 +159,7 @@ def _require_some(text: str, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return mask
 
 
-def _from_picture(file: Path, layout: Layout, header: Header) -> NDArray[np.bool_]:
+def _from_picture(file: Path, layout: Layout, header: Header, share: float) -> NDArray[np.bool_]:
     """Average a picture onto the grid; it may show the whole frame, the crop, or the crop without its border."""
     if not file.is_file():
         raise InputError(f"the mask '{file}' is neither a picture file nor a threshold such as 'u>0.3@0'")
@@ -155,4 +179,4 @@ def _from_picture(file: Path, layout: Layout, header: Header) -> NDArray[np.bool
             f"{header.width}×{header.height}, the crop {width}×{height}, the grid {layout.grid.nx}×{layout.grid.ny}"
         )
     shape = (inside.shape[0], inside.shape[1])
-    return np.asarray(AreaResizer(shape, layout.grid.shape)(inside) >= 0.5, dtype=bool)
+    return np.asarray(AreaResizer(shape, layout.grid.shape)(inside) >= share, dtype=bool)

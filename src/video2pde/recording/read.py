@@ -30,7 +30,7 @@ from video2pde.recording.encoding import measure_encoding
 from video2pde.recording.fade import require_light
 from video2pde.recording.illumination import Illumination
 from video2pde.recording.layout import Layout, plan_layout
-from video2pde.recording.mask import make_mask, threshold_mask, without_rim
+from video2pde.recording.mask import enclose, make_mask, threshold_mask, without_rim
 from video2pde.recording.observable import (
     Normalisation,
     smooth_frames,
@@ -170,7 +170,8 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     if settings.smooth > 0:
         smooth_frames(values, settings.smooth)
         stages.append(field_stage(f"smoothed, σ = {settings.smooth:g}", values))
-    mask = None if settings.mask is None else make_mask(settings.mask, values, layout, header, reading.light)
+    walls = settings.edges == "no_flux"
+    mask = None if settings.mask is None else make_mask(settings.mask, values, layout, header, reading.light, walls)
     if mask is None and reading.light is not None and not reading.light.lit.all():
         mask = reading.light.lit
         reading.notes.append(
@@ -189,6 +190,7 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     b_frames = np.array(reading.b_frames[reading.first :]) if any(reading.b_frames) else None
     encoding = None if header.limit is None else measure_encoding(values, _level(line, header.limit), b_frames)
     field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, encoding)
+    field = enclose(field) if walls else field
     checks = Checks(
         sampled=len(samples),
         stages=tuple(stages),
@@ -202,7 +204,7 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
         held_back=0.0 if encoding is None else encoding.held_back,
         contact=measure_contact(values, plan.times),
     )
-    warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None))
+    warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None, header.line))
     channel, motion = reading.recording.channel, reading.motion
     return RecordingResult(field, warnings, checks, tuple(samples), layout, header, illumination, channel, motion)
 
@@ -256,5 +258,7 @@ def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
         field = replace(field, mask=threshold_mask(settings.mask, field.values))
     elif field.mask is None and settings.edges == "measured":
         field = replace(field, mask=without_rim(field.grid.shape))
+    if settings.edges == "no_flux":
+        field = enclose(field)
     warnings = (f"{path} is a saved field: {', '.join(ignored)} do not apply to it",) if ignored else ()
     return RecordingResult(field, warnings)

@@ -14,6 +14,7 @@ from video2pde.recording.arrays import ArrayFile
 from video2pde.recording.base import Colourful, Frame, Header, Mix, Picture, Recording
 from video2pde.recording.clock import read_table
 from video2pde.recording.film import Film
+from video2pde.recording.lines import Channel, Kymograph
 from video2pde.recording.pictures import Gif, PictureFolder
 from video2pde.recording.stacks import Stack
 from video2pde.settings import RecordingSettings
@@ -35,8 +36,13 @@ def open_recording(path: Path, settings: RecordingSettings | None = None) -> Col
     chosen = settings or RecordingSettings()
     table = None if chosen.times is None else Path(chosen.times)
     if path.is_dir():
-        return PictureFolder(path, table, [file for file in light_pictures(path, chosen) if file.parent == path])
-    recording = _open_file(path)
+        folder = PictureFolder(path, table, [file for file in light_pictures(path, chosen) if file.parent == path])
+        return Channel(folder) if chosen.kymograph == "across" else folder
+    if chosen.kymograph in ("rows", "columns"):
+        recording: Recording = Kymograph(path, "rows" if chosen.kymograph == "rows" else "columns")
+    else:
+        recording = _open_file(path)
+        recording = Channel(recording) if chosen.kymograph == "across" else recording
     return recording if table is None else Retimed(recording, table)
 
 
@@ -127,6 +133,7 @@ def hash_recording(recording: Recording, settings: RecordingSettings | None = No
 
     Where the settings name further files (times, reference, dark picture), these count too.
     """
+    recording = recording.averaged if isinstance(recording, Channel) else recording
     files = list(recording.files) if isinstance(recording, PictureFolder) else [recording.path]
     more: list[Path] = []
     if settings is not None:

@@ -13,8 +13,8 @@ REPEATED = 0.01
 HELD_BACK = 0.3
 
 
-def collect_warnings(checks: Checks, frames: int, masked: bool) -> tuple[str, ...]:
-    """Return one line for each check that failed."""
+def collect_warnings(checks: Checks, frames: int, masked: bool, line: bool = False) -> tuple[str, ...]:
+    """Return one line for each check that failed; of a ``line``, top and bottom are no border."""
     found: list[str] = []
     if frames < FEW_FRAMES:
         found.append(f"only {frames} frames: a law needs more to be found and tested; {FEW_FRAMES} or more are advised")
@@ -51,9 +51,10 @@ def collect_warnings(checks: Checks, frames: int, masked: bool) -> tuple[str, ..
             f"compression holds small changes back: {checks.held_back:.0%} of the values that change repeat the frame "
             "before; the intervals are widened for that, a higher bit rate would make it needless"
         )
-    if checks.contact.since is not None and not masked:
+    sides = [side for side in checks.contact.sides if not (line and side in ("top", "bottom"))]
+    if checks.contact.since is not None and not masked and (sides or not line):
         found.append(
-            f"the signal touches the border ({', '.join(checks.contact.sides) or 'in places'}) "
+            f"the signal touches the border ({', '.join(sides) or 'in places'}) "
             f"from {checks.contact.since:.3g} s on, {checks.contact.share:.0%} of the edge at most; "
             "crop wider, stop earlier or mask"
         )

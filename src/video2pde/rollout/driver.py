@@ -1,7 +1,7 @@
 """Time stepping of a rollout: the loop that is written once and compiled with every kernel.
 
-``kernels.py`` pastes the source of :func:`pad`, :func:`blow`, :func:`step` and :func:`advance` behind the generated
-``stage`` and ``bound`` of a set of terms and compiles the whole with numba. The functions here are plain
+``kernels.py`` pastes the source of :func:`pad`, :func:`blow`, :func:`follow`, :func:`step` and :func:`advance` behind
+the generated ``stage`` and ``bound`` of a set of terms and compiles the whole with numba. The functions here are plain
 Python; ``stage``, ``bound`` and ``RADIUS`` are those of the generated module.
 
 The scheme is the strong-stability-preserving Runge–Kutta method of third order (Shu and Osher): stable
@@ -19,6 +19,8 @@ import numpy as np
 RADIUS = 2
 ADVECTION = 1.0
 OK, BLOWN_UP, TOO_MANY_SUBSTEPS, CLIPPED = 0, 1, 2, 3
+MIRRORED, PERIODIC, OPEN = 0, 1, 2
+"""How the picture goes on beyond its edges: nothing passes them; wrapped around; straight on."""
 RECHECK = 4
 """Substeps after which the stability bound is taken again."""
 
@@ -33,21 +35,40 @@ def bound(*_: Any) -> float:
     raise AssertionError("replaced by generated code for each set of terms")
 
 
-def pad(w: Any, periodic: bool) -> None:
-    """Fill the margin of a padded frame: mirrored at the edges (no flux), or wrapped around."""
+def pad(w: Any, edge: int) -> None:
+    """Fill the margin of a padded frame: mirrored at the edges (no flux), wrapped around, or straight on (open)."""
     ny = w.shape[0] - 2 * RADIUS
     nx = w.shape[1] - 2 * RADIUS
+    x_end, y_end = RADIUS + nx - 1, RADIUS + ny - 1
+    if edge == OPEN:
+        for k in range(1, RADIUS + 1):
+            for j in range(RADIUS, RADIUS + ny):
+                w[j, RADIUS - k] = 2 * w[j, RADIUS] - w[j, RADIUS + k]
+                w[j, x_end + k] = 2 * w[j, x_end] - w[j, x_end - k]
+        for k in range(1, RADIUS + 1):
+            w[RADIUS - k, :] = 2 * w[RADIUS, :] - w[RADIUS + k, :]
+            w[y_end + k, :] = 2 * w[y_end, :] - w[y_end - k, :]
+        return
+    periodic = edge == PERIODIC
     for k in range(RADIUS):
-        left = RADIUS + nx - 1 - k if periodic else RADIUS + k
-        right = RADIUS + k if periodic else RADIUS + nx - 1 - k
+        left = x_end - k if periodic else RADIUS + k
+        right = RADIUS + k if periodic else x_end - k
         for j in range(RADIUS, RADIUS + ny):
             w[j, RADIUS - 1 - k] = w[j, left]
             w[j, RADIUS + nx + k] = w[j, right]
     for k in range(RADIUS):
-        top = RADIUS + ny - 1 - k if periodic else RADIUS + k
-        bottom = RADIUS + k if periodic else RADIUS + ny - 1 - k
+        top = y_end - k if periodic else RADIUS + k
+        bottom = RADIUS + k if periodic else y_end - k
         w[RADIUS - 1 - k, :] = w[top, :]
         w[RADIUS + ny + k, :] = w[bottom, :]
+
+
+def follow(w: Any, outside: Any, before: Any, after: Any, share: float) -> None:
+    """Put what was recorded outside the region into a padded frame, ``share`` of the way between two frames."""
+    for j in range(outside.shape[0]):
+        for i in range(outside.shape[1]):
+            if outside[j, i]:
+                w[j + RADIUS, i + RADIUS] = (1.0 - share) * before[j, i] + share * after[j, i]
 
 
 def blow(fields: Any, factors: Any, wind: Any) -> Any:
@@ -73,12 +94,18 @@ def step(
     h: float,
     g: Any,
     clip: Any,
-    periodic: bool,
+    edge: int,
+    near: Any,
+    outside: Any,
+    rim: Any,
+    share: Any,
 ) -> float:
     """Advance u by one substep h; the result stands in ``a``. Return the sum of what was clipped.
 
     u, a, b: padded frames. c: coefficients. drift, slope: velocity at the start of the frame interval and
-    its rate of change. wind (2, y, x): the flow beside it. g: 1/Δx, 1/Δy. clip: lower and upper limit.
+    its rate of change. wind (2, y, x): the flow beside it. g: 1/Δx, 1/Δy. clip: lower and upper limit. near: neighbours
+    between walls (``rollout.region``). outside (y, x): where the picture follows ``rim``, the frames before and after;
+    share: how far between them the substep begins and ends. Both empty: not at all.
     """
     lost = 0.0
     for n in range(3):
@@ -88,8 +115,11 @@ def step(
         s = t + (0.0 if n == 0 else (h if n == 1 else 0.5 * h))
         low, high = (clip[0], clip[1]) if n == 2 else (clip[2], clip[3])
         v = (drift[0] + s * slope[0], drift[1] + s * slope[1])
-        lost = stage(w, u, out, c, v[0], v[1], wind, g[0], g[1], h, keep, low, high)
-        pad(out, periodic)
+        lost = stage(w, u, out, near, c, v[0], v[1], wind, g[0], g[1], h, keep, low, high)
+        if outside.shape[0] > 0:
+            reached = 0.5 * (share[0] + share[1]) if n == 1 else share[1]
+            follow(out, outside, rim[0], rim[1], reached)
+        pad(out, edge)
     return lost
 
 
@@ -108,7 +138,10 @@ def advance(
     g: Any,
     clip: Any,
     allowed: float,
-    periodic: bool,
+    edge: int,
+    near: Any,
+    outside: Any,
+    rim: Any,
     safety: float,
     max_substeps: int,
 ) -> Any:
@@ -118,7 +151,8 @@ def advance(
     out (o, y, x), keep (t,): frame k goes to out[keep[k]] where keep[k] ≥ 0. buffers (3, y, x), padded; the
     last state is left in buffers[0]. fields (l, 2, y, x), factors (t − 1, l): the flow beside the drift, constant over
     a frame interval; wind (2, y, x): room for it. clip: the limits of a result, and those of an intermediate stage.
-    allowed: the sum of what clipping may take since the last start. substeps (t − 1,): used per interval.
+    allowed: the sum of what clipping may take since the last start. near, outside: see :func:`step`; rim (t, y, x).
+    substeps (t − 1,): used per interval.
     """
     u, a, b = buffers[0], buffers[1], buffers[2]
     ny = u.shape[0] - 2 * RADIUS
@@ -131,8 +165,10 @@ def advance(
     for k in range(times.shape[0] - 1):
         if restart or k == 0:
             u[RADIUS : RADIUS + ny, RADIUS : RADIUS + nx] = starts[k]
-            pad(u, periodic)
             age, lost = RECHECK, 0.0
+            if outside.shape[0] > 0:
+                follow(u, outside, rim[k], rim[k], 0.0)
+            pad(u, edge)
         interval = times[k + 1] - times[k]
         drift = (velocity[k, 0], velocity[k, 1])
         slope = ((velocity[k + 1, 0] - drift[0]) / interval, (velocity[k + 1, 1] - drift[1]) / interval)
@@ -143,7 +179,7 @@ def advance(
         t, left = 0.0, 1
         while left > 0 and status == OK:
             if age >= RECHECK:
-                rate, age = bound(u, c, g[0], g[1]), 0
+                rate, age = bound(u, near, c, g[0], g[1]), 0
             wanted = (interval - t) * (rate + ADVECTION * (fastest_x * g[0] + fastest_y * g[1])) / safety
             # written so that a NaN counts as too much
             if not wanted <= max_substeps - substeps[k]:
@@ -151,7 +187,9 @@ def advance(
                 break
             left = max(1, math.ceil(wanted))
             h = (interval - t) / left
-            lost += step(u, a, b, c, drift, slope, wind, t, h, g, clip, periodic)
+            share = (t / interval, (t + h) / interval)
+            both = rim[k : k + 2]
+            lost += step(u, a, b, c, drift, slope, wind, t, h, g, clip, edge, near, outside, both, share)
             u, a = a, u
             t += h
             age += 1

@@ -67,7 +67,7 @@ def advance_with_jax(
         for (terms, restart, _, flows, _), members in groups.items():
             run = _compile(
                 Structure(terms, accuracy, settings.precision, flows),
-                settings.boundary == "periodic",
+                settings.boundary,
                 restart,
                 settings.safety,
                 settings.max_substeps,
@@ -132,7 +132,7 @@ def _build_bound(terms: tuple[Term, ...], accuracy: int, reach: int) -> Callable
 
 @lru_cache(maxsize=64)
 def _compile(
-    structure: Structure, periodic: bool, restart: bool, safety: float, max_substeps: int
+    structure: Structure, boundary: str, restart: bool, safety: float, max_substeps: int
 ) -> Callable[..., Any]:
     """Build the vectorised, compiled rollout of one structure."""
     terms, accuracy, real = structure.terms, structure.accuracy, jnp.dtype(structure.precision)
@@ -141,7 +141,9 @@ def _compile(
     advection = symbol_peak((1, 0), accuracy) / IMAGINARY_LIMIT
 
     def pad(u: jax.Array) -> jax.Array:
-        return jnp.pad(u, reach, mode="wrap" if periodic else "symmetric")
+        if boundary == "open":
+            return jnp.pad(u, reach, mode="reflect", reflect_type="odd")
+        return jnp.pad(u, reach, mode="wrap" if boundary == "periodic" else "symmetric")
 
     def tendency(u: jax.Array, c: jax.Array, v: jax.Array, blown: jax.Array, g: jax.Array) -> jax.Array:
         padded = pad(u)

@@ -38,18 +38,21 @@ from video2pde.terms.term import jet_symbol, Order
 REAL_LIMIT, IMAGINARY_LIMIT = 2.51, 1.73
 """How far the stability region of the third-order Runge–Kutta method reaches along each axis."""
 
+HERE: Offset = (0, 0)
 
 @dataclass(frozen=True)
 class Structure:
     """Name what a kernel is compiled for: everything that is not an argument at run time.
 
-    ``flow``: whether a velocity field acts beside the uniform drift.
+    ``flow``: whether a velocity field acts beside the uniform drift. ``walls``: whether neighbours are looked up, for a
+    region whose edge nothing passes.
     """
 
     terms: tuple[Term, ...]
     accuracy: int = 4
     precision: str = "float64"
     flow: bool = False
+    walls: bool = False
 
 
 class _Printer(PythonCodePrinter):  # type: ignore[misc]
@@ -89,8 +92,8 @@ def _print(expression: sympy.Expr) -> str:
 class _Source(StencilSource):
     """Write a pass as Python for numba: the row of a neighbour is sliced before the inner loop."""
 
-    def __init__(self, accuracy: int) -> None:
-        self.accuracy = accuracy
+    def __init__(self, accuracy: int, walls: list[Offset] | None = None) -> None:
+        self.accuracy, self.walls = accuracy, walls
         self.neighbours: dict[Offset, str] = {}
         self.lines: list[str] = []
         self.differences: dict[tuple[Order, sympy.Expr], str] = {}
@@ -99,7 +102,11 @@ class _Source(StencilSource):
         """Name the value of u at an offset; its row is sliced outside the inner loop."""
         name = neighbour_name(offset)
         self.neighbours[offset] = name
-        return f"{name}[i]"
+        if self.walls is None:
+            return f"{name}[i]"
+        if offset not in self.walls:
+            self.walls.append(offset)
+        return f"flat[{name}[i]]"
 
     def define(self, name: str, value: str) -> str:
         return f"{name} = {value}"
@@ -141,12 +148,19 @@ def stability_limit(order: Order) -> float:
     return IMAGINARY_LIMIT if sum(order) % 2 else REAL_LIMIT
 
 
-def _loop(source: _Source, radius: int, before: list[str], body: list[str]) -> list[str]:
-    slices = [
-        f"{name} = w[j + {radius + j}, {radius + i}:{radius + i} + nx]" for (j, i), name in source.neighbours.items()
-    ]
+def _loop(source: _Source, radius: int, before: list[str], body: list[str], skip: tuple[str, ...] = ()) -> list[str]:
+    """Write the loop over the pixels; ``skip``: what is done outside walls."""
+    if source.walls is None:
+        slices = [
+            f"{name} = w[j + {radius + j}, {radius + i}:{radius + i} + nx]"
+            for (j, i), name in source.neighbours.items()
+        ]
+    else:  # where each neighbour is, is looked up
+        source.neighbour(HERE)
+        slices = [f"{name} = near[{source.walls.index(offset)}, j]" for offset, name in source.neighbours.items()]
     lines = ["for j in range(ny):", *(f"    {line}" for line in [*slices, *before]), "    for i in range(nx):"]
-    return lines + [f"        {line}" for line in [*source.lines, *body]]
+    skipped = [] if source.walls is None else [f"if {source.neighbours[HERE]}[i] < 0:", *skip, "    continue"]
+    return lines + [f"        {line}" for line in [*skipped, *source.lines, *body]]
 
 
 def _function(head: str, lines: list[str]) -> str:
@@ -161,9 +175,9 @@ def _write_flow(structure: Structure, source: _Source) -> tuple[str, list[str]]:
     return text, ["along_x = wind[0, j]", "along_y = wind[1, j]"]
 
 
-def _write_stage(structure: Structure) -> tuple[str, int]:
+def _write_stage(structure: Structure, walls: list[Offset] | None) -> tuple[str, int]:
     """Write the fused pass; return its source and the radius of its stencil."""
-    source = _Source(structure.accuracy)
+    source = _Source(structure.accuracy, walls)
     weights, products = _write_linear(structure, source)
     nonlinear = source.nonlinear(structure.terms)
     carried, sliced = _write_flow(structure, source)
@@ -180,25 +194,32 @@ def _write_stage(structure: Structure) -> tuple[str, int]:
     inner = f"j + {radius}, {radius}:{radius} + nx"
     lines = [
         f"ny, nx = w.shape[0] - {2 * radius}, w.shape[1] - {2 * radius}",
+        *_flatten(walls),
         *(f"{name} = real({name})" for name in ("vx", "vy", "gx", "gy", "h", "keep", "low", "high")),
         *(f"c{n} = c[{n}]" for n in range(len(structure.terms))),
         "rest = real(1) - keep",
         "step = rest*h",
         *weights,
         "lost = real(0)",
-        *_loop(source, radius, [f"old = base[{inner}]", f"new = out[{inner}]", *sliced], body),
+        *_loop(
+            source, radius, [f"old = base[{inner}]", f"new = out[{inner}]", *sliced], body, ("    new[i] = old[i]",)
+        ),
         "return float(lost)",
     ]
-    return _function("stage(w, base, out, c, vx, vy, wind, gx, gy, h, keep, low, high)", lines), radius
+    return _function("stage(w, base, out, near, c, vx, vy, wind, gx, gy, h, keep, low, high)", lines), radius
 
 
-def _write_bound(structure: Structure, radius: int) -> str:
+def _flatten(walls: list[Offset] | None) -> list[str]:
+    return [] if walls is None else ["flat = w.reshape(-1)"]
+
+
+def _write_bound(structure: Structure, radius: int, walls: list[Offset] | None) -> str:
     """Write the stability estimate: max over the picture of Σ_α |∂F/∂u_α| κ_α, over the method's limits.
 
     κ_α is the largest modulus of the difference's Fourier symbol; even derivatives are measured against
     the real limit of the Runge–Kutta method, odd ones against the imaginary limit.
     """
-    source = _Source(structure.accuracy)
+    source = _Source(structure.accuracy, walls)
     orders = sorted({order for term in structure.terms for order in term.jets}, key=lambda o: (sum(o), o))
     tendency = sympy.Add(*(sympy.Symbol(f"c{n}") * term.strong for n, term in enumerate(structure.terms)))
     fixed, varying = ["real(0)"], list[str]()
@@ -209,28 +230,31 @@ def _write_bound(structure: Structure, radius: int) -> str:
         (varying if needed else fixed).append(f"{weight}*abs({_print(source.jets(slope, needed))})")
     lines = [
         f"ny, nx = w.shape[0] - {2 * radius}, w.shape[1] - {2 * radius}",
+        *_flatten(walls),
         "gx, gy = real(gx), real(gy)",
         *(f"c{n} = c[{n}]" for n in range(len(structure.terms))),
         f"fixed = {' + '.join(fixed)}",
     ]
     if not varying:
-        return _function("bound(w, c, gx, gy)", [*lines, "return float(fixed)"])
+        return _function("bound(w, near, c, gx, gy)", [*lines, "return float(fixed)"])
     # one peak for each column: a maximum over a row would not be vectorised without giving up NaN
     body = [f"rate = {' + '.join(varying)}", "peaks[i] = rate if rate > peaks[i] else peaks[i]"]
     loop = _loop(source, radius, [], body)
     return _function(
-        "bound(w, c, gx, gy)", [*lines, "peaks = np.zeros(nx, real)", *loop, "return float(fixed + peaks.max())"]
+        "bound(w, near, c, gx, gy)", [*lines, "peaks = np.zeros(nx, real)", *loop, "return float(fixed + peaks.max())"]
     )
 
 
 def write_source(structure: Structure) -> str:
     """Write the module that is compiled for a structure."""
-    stage, radius = _write_stage(structure)
+    walls: list[Offset] | None = [] if structure.walls else None
+    stage, radius = _write_stage(structure, walls)
+    bound = _write_bound(structure, radius, walls)
     pasted = "\n\n".join(
         f"@njit(**OPTIONS)\n{inspect.getsource(function)}"
-        for function in (driver.pad, driver.blow, driver.step, driver.advance)
+        for function in (driver.pad, driver.blow, driver.follow, driver.step, driver.advance)
     )
-    names = ("OK", "BLOWN_UP", "TOO_MANY_SUBSTEPS", "CLIPPED", "RECHECK")
+    names = ("OK", "BLOWN_UP", "TOO_MANY_SUBSTEPS", "CLIPPED", "RECHECK", "PERIODIC", "OPEN")
     head = [
         "from __future__ import annotations",
         "import math",
@@ -239,20 +263,25 @@ def write_source(structure: Structure) -> str:
         "from video2pde.compiled import njit",
         f"real = np.{structure.precision}",
         f"RADIUS = {radius}",
+        f"OFFSETS = {tuple(walls or ())!r}",
         f"ADVECTION = {symbol_peak((1, 0), structure.accuracy) / IMAGINARY_LIMIT!r}",
         *(f"{name} = {getattr(driver, name)}" for name in names),
         # NaN and infinity keep their meaning: a rollout that blows up must be seen
         "OPTIONS = dict(fastmath={'reassoc', 'contract', 'arcp', 'nsz'}, nogil=True, cache=CACHE, error_model='numpy')",
     ]
-    return "\n".join(head) + f"\n\n\n{stage}\n\n{_write_bound(structure, radius)}\n\n{pasted}"
+    return "\n".join(head) + f"\n\n\n{stage}\n\n{bound}\n\n{pasted}"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Hold the compiled functions of one structure; ``radius`` is the margin that frames are padded with."""
+    """Hold the compiled functions of one structure; ``radius`` is the margin that frames are padded with.
+
+    ``offsets``: the neighbours that are looked up between walls, in the order that ``near`` has them.
+    """
 
     structure: Structure
     radius: int
+    offsets: tuple[Offset, ...]
     advance: Callable[..., tuple[int, int, NDArray[np.int64], float]]
     stage: Callable[..., float]
     bound: Callable[..., float]
@@ -281,7 +310,7 @@ def compile_kernel(structure: Structure) -> Kernel:
     """
     text = write_source(structure)
     module = _load_stored(text) or _load_in_memory(text)
-    return Kernel(structure, module.RADIUS, module.advance, module.stage, module.bound, module.pad)
+    return Kernel(structure, module.RADIUS, module.OFFSETS, module.advance, module.stage, module.bound, module.pad)
 
 
 def _load_stored(text: str) -> ModuleType | None:

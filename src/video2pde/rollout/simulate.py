@@ -16,6 +16,7 @@ from video2pde.parallel import count_workers
 from video2pde.rollout import driver
 from video2pde.rollout.kernels import compile_kernel, Kernel, Structure
 from video2pde.rollout.model import Model
+from video2pde.rollout.region import Region
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[Any]
@@ -23,6 +24,7 @@ Device = Literal["cpu", "gpu"]
 
 BLOW_UP = 1e3
 """A value this many times larger than the data is a blow-up."""
+EDGES = {"replicate": driver.MIRRORED, "periodic": driver.PERIODIC, "open": driver.OPEN}
 CLIP_SHARE = 0.1
 """Share of the first frame's content that clipping may take away before the rollout counts as failed."""
 
@@ -79,6 +81,7 @@ def simulate(
     accuracy: int = 4,
     output: str | None = None,
     frames: Sequence[int] | None = None,
+    region: Region | None = None,
     device: Device = "cpu",
 ) -> Rollout:
     """Integrate u_t = −c_x v_x u_x − c_y v_y u_y − v·∇u + Σ c_j T_j(u) from u0 over the given times.
@@ -94,6 +97,7 @@ def simulate(
     accuracy : order of the central differences, 2 or 4.
     output : number type of the stored frames; None: that of the simulation.
     frames : indices of the frames to keep; None: all.
+    region : where the law holds, and what its edge is; None: everywhere.
     device : ``"gpu"`` runs the same scheme through JAX.
 
     Returns
@@ -109,7 +113,17 @@ def simulate(
     True
     """
     return simulate_batch(
-        [model], u0, times, grid, velocity, settings, accuracy=accuracy, output=output, frames=frames, device=device
+        [model],
+        u0,
+        times,
+        grid,
+        velocity,
+        settings,
+        accuracy=accuracy,
+        output=output,
+        frames=frames,
+        region=region,
+        device=device,
     )[0]
 
 
@@ -124,6 +138,7 @@ def simulate_batch(
     accuracy: int = 4,
     output: str | None = None,
     frames: Sequence[int] | None = None,
+    region: Region | None = None,
     workers: int | Literal["auto"] = 1,
     device: Device = "cpu",
 ) -> list[Rollout]:
@@ -145,7 +160,7 @@ def simulate_batch(
         _prepare(model, np.asarray(start)[None], False, times, grid, v, chosen, frames)
         for model, start, v in zip(models, starts, drifts, strict=True)
     ]
-    return _run(tasks, grid, chosen, accuracy, output, workers, device)
+    return _run(tasks, grid, chosen, accuracy, output, workers, device, region)
 
 
 def predict_one_step(
@@ -158,6 +173,7 @@ def predict_one_step(
     *,
     accuracy: int = 4,
     output: str | None = None,
+    region: Region | None = None,
     workers: int | Literal["auto"] = 1,
     device: Device = "cpu",
 ) -> list[Rollout]:
@@ -174,7 +190,7 @@ def predict_one_step(
     tasks = [
         _prepare(model, starts, True, times, grid, v, chosen, None) for model, v in zip(models, drifts, strict=True)
     ]
-    return _run(tasks, grid, chosen, accuracy, output, workers, device)
+    return _run(tasks, grid, chosen, accuracy, output, workers, device, region)
 
 
 def simulate_chunks(
@@ -187,6 +203,7 @@ def simulate_chunks(
     *,
     chunk: int = 32,
     accuracy: int = 4,
+    region: Region | None = None,
     workers: int | Literal["auto"] = 1,
 ) -> Iterator[tuple[slice, Array, list[Rollout]]]:
     """Integrate many models side by side and give the frames a chunk at a time, so that memory stays small.
@@ -223,7 +240,8 @@ def simulate_chunks(
             )
             for n in alive
         ]
-        done = _run(tasks, grid, chosen, accuracy, None, workers, "cpu", [values[n] for n in alive])
+        part = None if region is None else region.frames(window)
+        done = _run(tasks, grid, chosen, accuracy, None, workers, "cpu", part, [values[n] for n in alive])
         results = dict(zip(alive, done, strict=True))
         for n, rollout in results.items():
             if rollout.failed and rollout.failed_frame is not None:
@@ -307,16 +325,25 @@ def _run(
     output: str | None,
     workers: int | Literal["auto"],
     device: Device,
+    region: Region | None = None,
     outs: Sequence[Array] | None = None,
 ) -> list[Rollout]:
-    """Run the tasks; ``outs``: where their frames are to be written, instead of arrays of their own."""
+    """Run the tasks; ``outs``: where their frames are to be written, instead of arrays of their own.
+
+    Regions run on the CPU, whatever the device.
+    """
     stored = np.dtype(output or settings.precision)
-    if device == "gpu":
+    if region is not None and region.rim is not None and region.rim.shape != (len(tasks[0].times), *grid.shape):
+        raise InputError(f"a rim of shape {region.rim.shape} does not fit {len(tasks[0].times)} times on {grid.shape}")
+    if device == "gpu" and region is None:
         from video2pde.rollout.jax_backend import advance_with_jax
 
         outcomes = advance_with_jax(tasks, grid, settings, accuracy, stored)
         return [_report(task, *outcome, settings) for task, outcome in zip(tasks, outcomes, strict=True)]
-    kernels = [compile_kernel(Structure(task.model.terms, accuracy, settings.precision, task.flows)) for task in tasks]
+    walls = region is not None and region.walls
+    kernels = [
+        compile_kernel(Structure(task.model.terms, accuracy, settings.precision, task.flows, walls)) for task in tasks
+    ]
     for kernel in kernels:
         if kernel.radius > min(grid.shape):
             raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {kernel.radius}")
@@ -324,7 +351,7 @@ def _run(
     def run(job: tuple[Task, Kernel, Array | None]) -> Rollout:
         task, kernel, given = job
         out = np.empty((int(task.keep.max()) + 1, *grid.shape), stored) if given is None else given
-        return _report(task, out, *_advance(task, kernel, grid, settings, out), settings)
+        return _report(task, out, *_advance(task, kernel, grid, settings, region, out), settings)
 
     jobs = list(zip(tasks, kernels, [None] * len(tasks) if outs is None else outs, strict=True))
     count = min(count_workers(workers), len(jobs))
@@ -336,7 +363,7 @@ def _run(
 
 
 def _advance(
-    task: Task, kernel: Kernel, grid: Grid, settings: RolloutSettings, out: Array
+    task: Task, kernel: Kernel, grid: Grid, settings: RolloutSettings, region: Region | None, out: Array
 ) -> tuple[int, int, NDArray[np.int64], float]:
     """Run the compiled loop into ``out``; give status, failed frame, substeps and clipped amount."""
     margin = 2 * kernel.radius
@@ -357,11 +384,25 @@ def _advance(
         (1.0 / grid.dx, 1.0 / grid.dy),
         task.limits,
         task.allowed,
-        settings.boundary == "periodic",
+        EDGES[settings.boundary],
+        *_prepare_region(region, kernel),
         settings.safety,
         settings.max_substeps,
     )
     return int(status), int(frame), substeps, float(lost)
+
+
+def _prepare_region(
+    region: Region | None, kernel: Kernel
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float32]]:
+    """Return neighbours between walls, what is outside, and what is seen there; empty where there is none."""
+    near, outside = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0), bool)
+    rim = np.zeros((0, 0, 0), np.float32)
+    if region is None:
+        return near, outside, rim
+    if region.rim is None:
+        return region.neighbours(kernel.offsets, kernel.radius), outside, rim
+    return near, np.ascontiguousarray(~region.inside), np.ascontiguousarray(region.rim, np.float32)
 
 
 def _report(

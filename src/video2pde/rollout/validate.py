@@ -14,6 +14,7 @@ from video2pde.field import Field
 from video2pde.parallel import count_workers
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
+from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import Device, predict_one_step, Rollout
 from video2pde.rollout.window import roll_out
 from video2pde.settings import RolloutSettings
@@ -238,6 +239,7 @@ class _Judge:
                 velocity,
                 self.settings,
                 output="float32",
+                region=Region.of(w),
                 workers=workers,
                 device=device,
             )

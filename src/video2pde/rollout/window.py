@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from video2pde.field import Field
-from video2pde.rollout.forced import Array, simulate_forced
 from video2pde.rollout.model import Model
+from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import Device, Rollout, simulate_batch
 from video2pde.settings import RolloutSettings
+
+Array = NDArray[np.float64]
 
 
 def roll_out(
@@ -26,8 +29,8 @@ def roll_out(
 ) -> list[Rollout]:
     """Predict the frames of a window with every model.
 
-    Where the recording has a mask, the law holds inside its core; the rest of the picture follows the recording. Scores
-    of such a rollout are taken over the core (``window.core``).
+    Where the recording has a mask, the law holds inside it: between walls, or with the rest of the picture as it was
+    recorded. Scores of such a rollout are taken over ``window.core``.
 
     Parameters
     ----------
@@ -36,16 +39,12 @@ def roll_out(
     velocity : (model, t, 2), the uniform drift under each law, in length per second.
     settings : the simulator's.
     start : (y, x), the state at the window's first frame.
-    workers, device : of a rollout without a mask; they change no result.
+    workers, device : how many threads, and where; they change no result.
 
     Returns
     -------
     One rollout for each model, with frames in float32.
     """
-    if window.core is not None:
-        return simulate_forced(
-            models, start, window.values, ~window.core, window.times, window.grid, velocity, settings
-        )
     return simulate_batch(
         models,
         start,
@@ -54,6 +53,7 @@ def roll_out(
         velocity,
         settings,
         output="float32",
+        region=Region.of(window),
         workers=workers,
         device=device,
     )

@@ -30,9 +30,11 @@ from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.keys import plain, stage_key
 from video2pde.settings import load_settings, Settings
 
-__all__ = ["RunFolder", "Stage", "stage_key"]
+__all__ = ["Keep", "RunFolder", "Stage", "stage_key"]
 
 Artefact = TypeVar("Artefact")
+Keep = Callable[[str, Callable[[], Any]], Any]
+"""Keeps a part of a stage by its name: read where it is there, else computed and written."""
 
 STAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOGGED = ("video2pde", "py.warnings")
@@ -172,8 +174,26 @@ class RunFolder:
         if found is None:
             self._withdraw()  # it came from an artefact that is replaced now
             seconds = self._compute(path, name, key, compute)
+            for part in self.stages.glob(f"{name}-part-*.npz"):
+                part.unlink()
             return Stage(load_artefact(path), seconds, cached=False)
         return found
+
+    def keep_parts(self, name: str, key: str) -> Keep:
+        """Return what keeps the parts of a stage while it goes on, so that an interrupted stage repeats none of them.
+
+        The parts go with the stage's key, and are removed once the whole is written.
+        """
+
+        def keep(part: str, compute: Callable[[], Any]) -> Any:
+            path = self.stages / f"{name}-part-{part}.npz"
+            found: Stage[Any] | None = self._load(path, f"{name}, {part}", f"{key} {part}", lambda _: True)
+            if found is None:
+                self._compute(path, name, f"{key} {part}", compute)
+                return load_artefact(path)
+            return found.artefact
+
+        return keep
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a text file of the run, whole or not at all."""

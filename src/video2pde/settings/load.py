@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, model_validator, ValidationError
 
 from video2pde.errors import SettingsError
 from video2pde.files import require_regular
@@ -57,6 +57,20 @@ class Settings(Section):
     libraries: dict[LibraryName, tuple[str, ...]] = Field(
         default_factory=dict, description="libraries of the user's own, by name: term names without the drift"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _open_the_edges(cls, values: Any) -> Any:
+        """Let rollouts know of open edges."""
+        if not isinstance(values, dict) or not isinstance(values.get("recording"), dict):
+            return values
+        recording = values["recording"]
+        if recording.get("edges") != "open":
+            return values
+        if recording.get("mask") is not None:
+            raise ValueError("recording.edges cannot be open with a mask; use no_flux or measured")
+        rollout = values.get("rollout")
+        return {**values, "rollout": {**(rollout if isinstance(rollout, dict) else {}), "boundary": "open"}}
 
     def to_toml(self) -> str:
         """Write every value used as TOML; ``load_settings`` reads it back to the same settings."""

@@ -105,10 +105,16 @@ class RecordingSettings(Section):
         description="region that obeys the law: a picture file, a threshold such as 'u>0.3@0' on frame 0, droplet "
         "(found and eroded), or regions of Fiji (.roi, .zip)",
     )
-    edges: Literal["no_flux", "measured"] = Field(
-        "no_flux",
-        description="no_flux: nothing passes the picture's edges; measured: the picture's own rim drives the rollouts, "
-        "for what enters or leaves; with a mask, its rim always does",
+    edges: Literal["auto", "no_flux", "measured", "open"] = Field(
+        "auto",
+        description="no_flux: nothing passes the edges of picture or mask; measured: the rim of picture or mask as "
+        "it is seen drives the rollouts, for what enters or leaves; open: the picture goes straight on; auto: no_flux "
+        "for a picture, measured for a mask",
+    )
+    kymograph: Literal["rows", "columns", "across"] | None = Field(
+        None,
+        description="one dimension: rows or columns: of a single picture, they are the times of a line; across: a "
+        "narrow channel, averaged across its width; none: pictures",
     )
     allow_truncated: bool = Field(False, description="go on with the readable frames of a damaged file")
 
@@ -154,6 +160,10 @@ class DriftSettings(Section):
         "uniform",
         description="flow beside the law: none; uniform: v(t) alone; affine: rotation and strain, too; stream: a "
         "stream function; auto: the simplest that explains the film",
+    )
+    through_edges: bool = Field(
+        True,
+        description="take no drift where the centroid moves because something spreads into the picture through an edge",
     )
     flow_splines: Annotated[int, Field(ge=4, le=20)] = Field(
         12, description="splines of the stream function along the longer side; two thirds of them where it changes"
@@ -229,7 +239,10 @@ class RolloutSettings(Section):
     safety: Share = Field(0.25, description="share of the stability limit that a substep may take")
     max_substeps: Count = Field(2000, description="substeps per frame interval at most")
     viscosity: NotNegative = Field(0.0, description="added numerical diffusion ε_visc")
-    boundary: Literal["replicate", "periodic"] = Field("replicate", description="boundary condition")
+    boundary: Literal["replicate", "periodic", "open"] = Field(
+        "replicate",
+        description="how the picture goes on beyond its edges: mirrored (no flux), wrapped around, or straight on",
+    )
     clip: Literal["auto", "on", "off"] = Field(
         "auto", description="clip to [0, 1]; auto: where the data are normalised"
     )
@@ -316,8 +329,10 @@ class FrapSettings(Section):
     """Recovery after a bleach."""
 
     enabled: bool = Field(False, description="measure D, mobile fraction, half time and bleaching rate of a recovery")
-    edges: Literal["measured", "no_flux"] = Field(
-        "measured", description="measured: the rim of picture or mask as it is seen; no_flux: nothing passes it"
+    edges: Literal["auto", "measured", "no_flux"] = Field(
+        "auto",
+        description="measured: the rim of picture or mask as it is seen; no_flux: nothing passes it; auto: no_flux "
+        "where recording.edges says so of a mask, else measured",
     )
 
 

@@ -13,6 +13,7 @@ from video2pde.field import Field
 from video2pde.progress import Progress
 from video2pde.refinement.result import Refinement
 from video2pde.runs.events import Events, QuietEvents
+from video2pde.runs.folder import Keep
 from video2pde.settings import Settings
 from video2pde.stages.structure import Contender, Discovery
 
@@ -26,6 +27,7 @@ def calibrate_contenders(
     settings: Settings,
     *,
     events: Events | None = None,
+    keep: Keep | None = None,
 ) -> dict[str, Calibration]:
     """Calibrate every contender; one whose rollouts cannot be completed is left out, with a warning.
 
@@ -37,6 +39,7 @@ def calibrate_contenders(
     refined : coefficients of the inverse PINN by library, as further starts; may be empty.
     settings : those of drift, calibration, rollouts and the run.
     events : who is told how it goes on.
+    keep : keeps finished contenders, so that an interrupted calibration does not repeat them.
 
     Returns
     -------
@@ -58,8 +61,9 @@ def calibrate_contenders(
         doing = f"{contender.library}, contender {index + 1} of {len(contenders)}"
         told.progress(0, None, f"{doing}: fitting")
         more, tell = refined.get(contender.library), partial(_tell_replicates, told, doing)
+        fit = partial(calibrate_contender, contender, train, drift, found, more, settings, tell)
         try:
-            done[contender.library] = calibrate_contender(contender, train, drift, found, more, settings, tell)
+            done[contender.library] = fit() if keep is None else keep(contender.library, fit)
         except StageError as error:
             told.warn(f"{contender.library} is left out: {error}")
     return done

@@ -13,7 +13,8 @@ def measure_recovery(field: Field, settings: Settings) -> Recovery | str:
 
     It comes after the test window has been predicted, and changes nothing in what was chosen before.
     """
+    edges = settings.frap.edges
     try:
-        return analyse_recovery(field, settings.frap.edges)
+        return analyse_recovery(field, ("no_flux" if field.walls else "measured") if edges == "auto" else edges)
     except StageError as error:
         return str(error)

@@ -71,7 +71,10 @@ def apply_term(
 ) -> Array:
     """Evaluate the discrete term on one frame u (y, x): the reference for every faster implementation."""
     reach = radius(term, accuracy)
-    padded = np.pad(u, reach, mode="symmetric" if boundary == "replicate" else "wrap")
+    if boundary == "open":
+        padded = np.pad(u, reach, mode="reflect", reflect_type="odd")
+    else:
+        padded = np.pad(u, reach, mode="symmetric" if boundary == "replicate" else "wrap")
     total = np.zeros_like(u)
 
     def differentiate(values: Array, order: Order) -> Array:

@@ -93,6 +93,7 @@ def simulate_ensemble(
         model.velocity_at(t, velocity),
         settings or model.settings,
         chunk=CHUNK,
+        region=model.region(first, t),
         workers=workers,
     ):
         whole = [rollout.values for rollout in rollouts if not rollout.failed]

@@ -18,10 +18,16 @@ from video2pde.terms.words import describe
 from video2pde.using.flowscript import flow_lines
 from video2pde.using.modelfile import SavedModel
 from video2pde.using.scripts import coefficient_lines, coefficient_name, Dialect, drift_lines
-from video2pde.using.templates import NUMPY, PYPDE, SYMPY
+from video2pde.using.templates import NUMPY, PADDED, PYPDE, SYMPY, WALLED
 
 Form = Literal["latex", "sympy", "python", "pypde", "json"]
 ACCURACY = 4
+NUMPY_EDGES = {
+    "replicate": '{"mode": "symmetric"}',
+    "periodic": '{"mode": "wrap"}',
+    "open": '{"mode": "reflect", "reflect_type": "odd"}',
+}
+PYPDE_EDGES = {"replicate": '{"derivative": 0}', "periodic": '"periodic"', "open": '{"curvature": 0}'}
 SUFFIXES: Mapping[str, str] = {
     "latex": ".tex",
     "sympy": ".py",
@@ -131,10 +137,29 @@ def _numpy(model: SavedModel) -> str:
         TERMS=terms,
         STIFFNESS=stiffness,
         WEIGHTS=weights,
-        BOUNDARY=[repr("wrap" if model.boundary == "periodic" else "symmetric")],
+        BOUNDARY=[NUMPY_EDGES[model.boundary]],
+        DIFFERENCE=[WALLED if model.region_ is not None and model.region_.edge == "walls" else PADDED],
+        REGION=_region_lines(model),
+        ENCLOSED=[] if model.region_ is None else ["    change = np.where(INSIDE, change, 0.0)"],
         CLIP=[repr(model.clip)],
         BLOW=[] if model.flow is None else ["    blown = flow(t)", "    v_x, v_y = v_x + blown[0], v_y + blown[1]"],
     )
+
+
+def _region_lines(model: SavedModel) -> list[str]:
+    """Write where the law holds, as runs of cells outside, inside, outside, …, row by row."""
+    if model.region_ is None:
+        return []
+    runs, edge = model.region_.runs, model.region_.edge
+    what = "walls, which nothing passes" if edge == "walls" else "what is outside stays as it is"
+    lines = [", ".join(map(str, runs[k : k + 20])) for k in range(0, len(runs), 20)]
+    return [
+        f"# The law holds inside a region; at its edge: {what}. Cells outside, inside, outside, ..., row by row:",
+        "RUNS = [",
+        *(f"    {line}," for line in lines),
+        "]",
+        "INSIDE = np.repeat(np.arange(len(RUNS)) % 2 == 1, RUNS).reshape(NY, NX)",
+    ]
 
 
 # ----------------------------------------------------------------------------- py-pde
@@ -165,10 +190,12 @@ PYPDE_DIALECT = Dialect(
 
 
 def _pypde(model: SavedModel) -> str:
+    if model.region_ is not None:
+        raise InputError("this law holds inside a region, which py-pde's grids cannot have; export it to python")
     terms = [_quoted(f"+ {coefficient_name(t)} * ({PYPDE_DIALECT.term(t)}) ") for t in model.law.terms]
     terms = [f"    {term}" for term in terms]
     constants = [f'    "{coefficient_name(t)}": {coefficient_name(t)},' for t in model.law.terms]
-    condition = '"periodic"' if model.boundary == "periodic" else '{"derivative": 0}'
+    condition = PYPDE_EDGES[model.boundary]
     carried, fields = _pypde_flow(model)
     return _fill(
         PYPDE,

@@ -26,6 +26,7 @@ from video2pde.files import atomic_write, require_regular
 from video2pde.flow import Flow
 from video2pde.machine import require_memory
 from video2pde.rollout.model import Model
+from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import Rollout, simulate
 from video2pde.settings import RecordingSettings, RolloutSettings
 from video2pde.terms import CATALOGUE, get_term, Term
@@ -39,6 +40,7 @@ from video2pde.using.schema import (
     SavedDrift,
     SavedFlow,
     SavedGrid,
+    SavedRegion,
     SavedTerm,
     SavedWindows,
 )
@@ -66,7 +68,8 @@ class SavedModel(Entry):
     drift: SavedDrift
     flow_: SavedFlow | None = Limit(None, alias="flow")
     grid_: SavedGrid = Limit(alias="grid")
-    boundary: Literal["replicate", "periodic"] = "replicate"
+    region_: SavedRegion | None = Limit(None, alias="region")
+    boundary: Literal["replicate", "periodic", "open"] = "replicate"
     clip: Literal["auto", "on", "off"] = "auto"
     windows_: SavedWindows = Limit(alias="windows")
     draws_: Annotated[list[list[Number]], Limit(max_length=20_000)] = Limit(default_factory=list, alias="draws")
@@ -98,6 +101,7 @@ class SavedModel(Entry):
         *,
         drift_scale: tuple[float, float] = (1.0, 1.0),
         flow: Flow | None = None,
+        region: SavedRegion | None = None,
         draws: ArrayLike | None = None,
         noise: float | None = None,
         rollout: RolloutSettings | None = None,
@@ -115,6 +119,7 @@ class SavedModel(Entry):
         estimates : by term name, an estimate with ``value``, ``low`` and ``high``, or a number alone.
         times, velocity : shapes (t,) and (t, 2), the film's drift in length per second.
         flow : velocity that varies in space, beside the drift. None: no such flow.
+        region : where the law holds, and what its edge is in a simulation. None: in the whole picture.
         draws : shape (B, terms), bootstrap draws of the coefficients.
         noise : standard deviation of a pixel's noise, for ensembles. None: not known.
         rollout : boundary and clipping are taken from it; its viscosity is added to the Laplacian's coefficient.
@@ -134,6 +139,7 @@ class SavedModel(Entry):
             "flow": None if flow is None else _save_flow(flow),
             "grid": {key: getattr(grid, key) for key in ("ny", "nx", "unit", "pitch")}
             | {"height": float(grid.height), "width": float(grid.width)},
+            "region": None if region is None else region.model_dump(),
             "boundary": chosen.boundary,
             "clip": chosen.clip,
             "windows": {key: getattr(windows, key) for key in ("train_end", "validation_end", "frames")},
@@ -162,7 +168,7 @@ class SavedModel(Entry):
         """Write the model as JSON text that ``load`` reads back to an equal model."""
         lines = []
         for key, value in self.model_dump(by_alias=True).items():
-            if key == "flow" and value is None:
+            if key in ("flow", "region") and value is None:
                 continue
             rows = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in value] if key in ROWS else None
             text = json.dumps(value, ensure_ascii=False, allow_nan=False) if not rows else _stack(rows)
@@ -226,6 +232,16 @@ class SavedModel(Entry):
     def flow(self) -> Flow | None:
         """The flow that varies in space, beside the drift; it stays as it was at the end of its span."""
         return None if self.flow_ is None else self.flow_.flow
+
+    def region(self, u0: ArrayLike, times: ArrayLike) -> Region | None:
+        """Return the region of a simulation from u0 (y, x) over ``times``; None: the law holds in the whole picture."""
+        if self.region_ is None:
+            return None
+        inside = self.region_.inside(self.grid.shape)
+        if self.region_.edge == "walls":
+            return Region(inside)
+        frames = (len(np.asarray(times)), *self.grid.shape)
+        return Region(inside, np.broadcast_to(np.asarray(u0, np.float32), frames))
 
     @property
     def settings(self) -> RolloutSettings:
@@ -293,7 +309,8 @@ class SavedModel(Entry):
             "simulate a shorter time, or with fewer frames (--fps, --duration)",
         )
         v = self.velocity_at(times, velocity)
-        return simulate(self.law, u0, times, self.grid, v, settings or self.settings)
+        region = self.region(u0, times)
+        return simulate(self.law, u0, times, self.grid, v, settings or self.settings, region=region)
 
     def _with_viscosity(self, viscosity: float) -> SavedModel:
         """Put the numerical diffusion that the law was found with into its Laplacian, draws and interval included."""
@@ -318,6 +335,8 @@ def _validate(values: dict[str, Any], origin: str) -> SavedModel:
         # through JSON, whose lists are what a strict tuple accepts
         model = SavedModel.model_validate_json(json.dumps(values, allow_nan=False))
         _ = model.law
+        if model.region_ is not None:
+            model.region_.inside(model.grid.shape)
     except ValidationError as error:
         raise InputError(f"{origin} is not a valid model: {first_fault(error)}") from None
     except (ValueError, OverflowError, RecursionError) as error:

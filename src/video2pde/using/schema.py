@@ -140,6 +140,28 @@ class SavedGrid(Entry):
     pitch: Literal["cells", "nodes"] = "cells"
 
 
+class SavedRegion(Entry):
+    """The region in which the law holds: ``runs`` of cells outside, inside, outside, …, row by row.
+
+    ``edge``: walls, which nothing passes; or held: outside the first frame stays as it is.
+    """
+
+    edge: Literal["walls", "held"]
+    runs: Annotated[list[Annotated[int, Limit(ge=0, le=100_000_000)]], Limit(min_length=1, max_length=1_000_000)]
+
+    @classmethod
+    def of(cls, inside: NDArray[np.bool_], edge: Literal["walls", "held"]) -> SavedRegion:
+        """Write a mask (y, x) as runs."""
+        changes = np.flatnonzero(np.diff(np.concatenate([[False], inside.ravel()]).astype(np.int8)))
+        return cls(edge=edge, runs=[int(n) for n in np.diff(np.concatenate([[0], changes, [inside.size]]))])
+
+    def inside(self, shape: tuple[int, int]) -> NDArray[np.bool_]:
+        """Return the mask (y, x); runs that do not fill the grid are refused."""
+        if sum(self.runs) != shape[0] * shape[1]:
+            raise InputError(f"the region has {sum(self.runs)} cells, the grid {shape[0]}×{shape[1]}")
+        return np.repeat(np.arange(len(self.runs)) % 2 == 1, self.runs).reshape(shape)
+
+
 class SavedWindows(Entry):
     """Frames of the film, and where its training and validation windows end."""
 

@@ -42,6 +42,7 @@ differences of fourth order, time steps are Runge-Kutta of third order, as small
 """
 
 import argparse
+import functools
 import math
 
 import numpy as np
@@ -52,7 +53,8 @@ import numpy as np
 <<COEFFICIENTS>>
 
 <<SIZE>>
-BOUNDARY = <<BOUNDARY>>  # how np.pad continues the picture: symmetric is no flux, wrap is periodic
+BOUNDARY = <<BOUNDARY>>  # how np.pad continues the picture: symmetric is no flux, wrap periodic, reflect odd open
+<<REGION>>
 CLIP = <<CLIP>>  # keep u in [0, 1]: on, off, or auto where u0 lies there
 SAFETY = 0.5  # share of the stability limit that a step takes
 
@@ -73,6 +75,7 @@ def rate(u, t):
 <<BLOW>>
     change = -v_x * D(u, 1, 0) - v_y * D(u, 0, 1)
 <<TERMS>>
+<<ENCLOSED>>
     return change
 
 
@@ -91,14 +94,7 @@ def D(f, n_x, n_y):
     return f
 
 
-def difference(f, axis, weights):
-    """Apply a central stencil along one axis."""
-    reach = len(weights) // 2
-    margins = [(0, 0), (0, 0)]
-    margins[axis] = (reach, reach)
-    padded = np.moveaxis(np.pad(f, margins, mode=BOUNDARY), axis, 0)
-    size = f.shape[axis]
-    return np.moveaxis(sum(w * padded[k : k + size] for k, w in enumerate(weights)), 0, axis)
+<<DIFFERENCE>>
 
 
 # --- time steps ------------------------------------------------------------------------------------------------
@@ -166,6 +162,34 @@ def main():
 if __name__ == "__main__":
     main()
 '''
+
+PADDED = '''def difference(f, axis, weights):
+    """Apply a central stencil along one axis."""
+    reach = len(weights) // 2
+    margins = [(0, 0), (0, 0)]
+    margins[axis] = (reach, reach)
+    padded = np.moveaxis(np.pad(f, margins, **BOUNDARY), axis, 0)
+    size = f.shape[axis]
+    return np.moveaxis(sum(w * padded[k : k + size] for k, w in enumerate(weights)), 0, axis)'''
+
+WALLED = '''def difference(f, axis, weights):
+    """Apply a central stencil along one axis; what lies behind a wall is mirrored at it."""
+    reach = len(weights) // 2
+    return sum(w * np.take_along_axis(f, mirror(axis, k - reach), axis) for k, w in enumerate(weights))
+
+
+@functools.cache
+def mirror(axis, step):
+    """Go `step` cells along an axis, turning back at the ends of each run of cells inside; return where that is."""
+    inside = INSIDE if axis == 1 else INSIDE.T
+    position = np.broadcast_to(np.arange(inside.shape[1]), inside.shape)
+    beside = np.pad(inside, ((0, 0), (1, 1)))
+    first = np.maximum.accumulate(np.where(inside & ~beside[:, :-2], position, 0), axis=1)
+    ends = np.where(inside & ~beside[:, 2:], position, inside.shape[1] - 1)
+    length = np.maximum(np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1] - first + 1, 1)
+    there = (position + step - first) % (2 * length)
+    found = np.where(inside, first + np.where(there < length, there, 2 * length - 1 - there), position)
+    return found if axis == 1 else found.T'''
 
 PYPDE = '''"""A law found by video2pde; EQUATION says which, SOURCE where. Lengths are in UNIT, times in seconds.
 
