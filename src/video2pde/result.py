@@ -36,6 +36,7 @@ VERDICTS = {
     "ambiguous": "ambiguous",
     "no_law": "no law",
 }
+FAILS, HARDLY_TESTED = "it fails on the held-out frames", "the held-out frames hardly test it"
 STEADY = 0.2
 """Range of the drift, relative to its mean speed, up to which its mean alone is worth telling."""
 PACKAGES = ("numpy", "scipy", "numba", "jax", "sympy", "av")
@@ -193,7 +194,7 @@ def _test(test: Validation, chosen: str | None) -> dict[str, Any]:
     best = next((row.measured for row in test.rows if row.library == chosen), None)
     return {
         "rrmse": None if best is None else best.full.rrmse,
-        "front_rmse": None if best is None else best.full.front_rmse,
+        "front_rmse": None if best is None or not best.full.has_front else best.full.front_rmse,
         "centroid_rmse": None if best is None else best.full.centroid_rmse,
         "one_step_rrmse": None if best is None else best.one_step.rrmse,
         "skill": None if best is None else best.skill,
@@ -216,7 +217,9 @@ def summarise(run: Run) -> str:
         lines.pop()
     if isinstance(run.recovery, Recovery):
         lines += ["recovery after the bleach:", *run.recovery.summary(), ""]
-    lines.append(f"verdict: {VERDICTS[run.selection.verdict]}: {run.selection.reason}")
+    doubt = held_out_doubt(run)
+    verdict = VERDICTS[run.selection.verdict] + (f", but {doubt}" if doubt else "")
+    lines.append(f"verdict: {verdict}: {run.selection.reason}")
     held_out = () if run.test is None else run.test.scores.baselines
     for score in (*(() if run.test_score is None else (run.test_score,)), *held_out):
         lines.append(f"  held-out error {score.full.rrmse:8.3%}  {score.name}")
@@ -225,6 +228,17 @@ def summarise(run: Run) -> str:
         lines.append(f"  camera's noise {noise:8.3%}  in these errors")
     lines += [f"warning: {text}" for text in run.warnings]
     return "\n".join(lines)
+
+
+def held_out_doubt(run: Run) -> str:
+    """Say where the held-out frames do not bear a law out; an empty text where they do, or where there is no law.
+
+    Where a picture that stands still is as good pixel by pixel, but not in averages over blocks, they hardly test it.
+    """
+    score = run.test_score
+    if run.selection is None or run.selection.verdict != "law" or score is None or score.beats_persistence:
+        return ""
+    return HARDLY_TESTED if score.coarse_skill > 0 else FAILS
 
 
 def _law_lines(law: Calibration, field: Field) -> list[str]:

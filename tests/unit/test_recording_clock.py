@@ -13,6 +13,7 @@ from video2pde.errors import InputError
 from video2pde.recording import read_field
 from video2pde.recording.clock import camera_time, count_in_name, parse_time, time_in_name
 from video2pde.recording.source import hash_recording, open_recording
+from video2pde.recording.stacks import Stack
 from video2pde.settings import RecordingSettings
 
 SHAPE = (12, 16)
@@ -184,3 +185,16 @@ def test_interval_and_pixels_from_imagej(tmp_path: Path) -> None:
     field = read_field(tmp_path / "ij.tif", PLAIN)
     assert field.times == pytest.approx([0, 0.2, 0.4, 0.6])
     assert (field.grid.dx, field.grid.unit) == (pytest.approx(0.25), "µm")
+
+
+def test_the_size_of_a_pixel_from_the_tags_of_tiff(tmp_path: Path) -> None:
+    """tifffile's own writer: 1 px = 0.65 µm in centimetres; what screens have is no size."""
+    stack = np.arange(5 * 8 * 9, dtype=np.uint16).reshape(5, 8, 9)
+    per_cm = 10000 / 0.65
+    tifffile.imwrite(
+        tmp_path / "cm.tif", stack, resolution=(per_cm, per_cm), resolutionunit="CENTIMETER", metadata=None
+    )
+    tifffile.imwrite(tmp_path / "screen.tif", stack, resolution=(72, 72), resolutionunit="INCH", metadata=None)
+    size, unit = Stack(tmp_path / "cm.tif").header.pixel or (0.0, "")
+    assert (unit, size) == ("µm", pytest.approx(0.65, rel=1e-5))
+    assert Stack(tmp_path / "screen.tif").header.pixel is None

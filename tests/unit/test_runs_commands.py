@@ -168,6 +168,33 @@ def test_runs_are_listed_side_by_side(
     assert second["verdict"] == "unfinished"
 
 
+def test_recoveries_are_listed_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("one", 2.0), ("two", 2.2)):
+        found = {"value": value, "low": value - 0.1, "high": value + 0.1}
+        nothing = {"value": None, "low": None, "high": None}
+        write_result(
+            Path(name),
+            frap={
+                "diffusion": {**found, "unit": "µm²/s"}, "mobile_fraction": {"value": 0.9, "low": None, "high": None},
+                "half_time_s": nothing, "bleaching_rate": found, "steady": name == "one",
+            },
+        )  # fmt: skip
+    call("runs", "one", "two", "--frap", "--csv", "table.csv")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["run", "D", "(µm²/s)"]
+    assert lines[1].split() == ["one", "2", "[1.9,", "2.1]", "0.9", "–", "2", "[1.9,", "2.1]", "yes"]
+    assert lines[3].split()[4:7] == ["2.1", "±", "0.14"]
+    table = Path("table.csv").read_text(encoding="utf-8").splitlines()
+    assert table[0].startswith("run,unit,diffusion,diffusion_low,diffusion_high,mobile_fraction")
+    assert table[2] == "two,µm²/s,2.2,2.1,2.3000000000000003,0.9,,,,,,2.2,2.1,2.3000000000000003,False"
+    write_result(Path("plain"))
+    with pytest.raises(InputError, match="--preset frap"):
+        call("runs", "plain", "--frap")
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs one or more folders"):
         call("runs")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RECORDING = Group("Recording", sort_key=1)
 SETTINGS = Group("Settings", sort_key=2)
 LISTS = ("crop", "grid")  # given as 1,2,3
-WORDS = ("edges", "kymograph", "observable", "scale", "mask", "times")
+WORDS = ("colours", "edges", "kymograph", "observable", "scale", "mask", "times")
 MAYBE = ("reference", "dark", "start", "border")  # numbers or words
 
 
@@ -62,6 +62,9 @@ class RecordingOptions:
     mask: Annotated[str | None, _recording("Region that obeys the law: a picture, or such as 'u>0.3@0'.")] = None
     edges: Annotated[
         str | None, _recording("no_flux, measured (the rim drives, for what enters or leaves) or open.")
+    ] = None
+    colours: Annotated[
+        str | None, _recording("False colours: the colour map's name, or its legend: legend:x,y,width,height.")
     ] = None
     kymograph: Annotated[
         str | None, _recording("A line over time: its times are rows or columns of a picture, or average across.")

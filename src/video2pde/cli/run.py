@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -116,6 +116,10 @@ def make_stage_command(stage: StageCommand) -> Callable[..., None]:
 def runs(
     *folders: Annotated[Path, Parameter(help="Folders of runs.")],
     json_: Annotated[bool, Parameter(name="--json", help="Print JSON.", negative="", show_default=False)] = False,
+    frap: Annotated[
+        bool, Parameter(help="Recoveries instead: D, mobile fraction, half time.", negative="", show_default=False)
+    ] = False,
+    csv: Annotated[Path | None, Parameter(help="Write the recoveries to this CSV file, too.")] = None,
 ) -> None:
     """List runs side by side: law, coefficients with 95 % intervals, error on the held-out frames, time.
 
@@ -123,16 +127,30 @@ def runs(
 
         video2pde runs result-1 result-2
         video2pde runs results/* --json
+        video2pde runs results/* --frap --csv recoveries.csv
     """
     from video2pde.runs.listing import summarise_run
 
     if not folders:
         raise InputError("runs needs one or more folders, such as 'runs result-1 result-2'")
+    if frap or csv is not None:
+        _tell_recoveries(folders, csv)
+        return
     found = [summarise_run(folder) for folder in folders]
     if json_:
         tell(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
     else:
         tell(_tabulate(found))
+
+
+def _tell_recoveries(folders: Sequence[Path], file: Path | None) -> None:
+    from video2pde.files import write_text
+    from video2pde.runs.recoveries import read_recovery, recoveries_as_csv, tabulate_recoveries
+
+    rows = [read_recovery(folder) for folder in folders]
+    if file is not None:
+        write_text(file, recoveries_as_csv(rows))
+    tell(tabulate_recoveries(rows))
 
 
 def report(

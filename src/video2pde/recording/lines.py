@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.recording.base import describe_depth, Frame, Header, Picture, Recording, require_finite, require_real
+from video2pde.recording.base import (
+    Colourful,
+    describe_depth,
+    Frame,
+    Header,
+    Mix,
+    neighbours,
+    Picture,
+    require_finite,
+    require_real,
+)
 from video2pde.recording.layout import LONGER_SIDE
 from video2pde.recording.pictures import read_picture
 
@@ -39,8 +49,16 @@ def _as_picture(line: Picture) -> Picture:
 class Kymograph:
     """Read the rows, or the columns, of one picture or two-dimensional array as lines at successive times."""
 
-    def __init__(self, path: Path, time: Time) -> None:
-        self.path, self._time = path, time
+    def __init__(self, path: Path, time: Time, mix: Mix | None = None) -> None:
+        self.path, self._time, self._mix = path, time, mix
+
+    def mixed(self, mix: Mix) -> Kymograph:
+        return Kymograph(self.path, self._time, mix)
+
+    def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
+        """Return lines of the grey picture: no channel is chosen by its contrast."""
+        for k in neighbours(len(self._lines), places):
+            yield np.asarray(self._lines[k])[None, None], np.asarray(self._lines[k + 1])[None, None]
 
     @cached_property
     def _lines(self) -> NDArray[np.generic]:
@@ -51,7 +69,7 @@ class Kymograph:
                 raise InputError(f"{self.path} cannot be read as a numpy array: {error}") from None
             require_real(self.path, picture.dtype)
         else:
-            picture = read_picture(self.path)
+            picture = read_picture(self.path, self._mix)
         if picture.ndim != 2:
             raise InputError(
                 f"{self.path} has shape {picture.shape}; a kymograph is one picture of times and positions"
@@ -77,12 +95,18 @@ class Kymograph:
             yield Frame(np.nan, _as_picture(line))
 
 
-class Channel:
+class Across:
     """Average the frames of a recording across its narrower side."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Colourful) -> None:
         self.averaged = recording
         self.path = recording.path
+
+    def mixed(self, mix: Mix) -> Across:
+        return Across(self.averaged.mixed(mix))
+
+    def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
+        return self.averaged.pairs(places)
 
     @cached_property
     def _axis(self) -> int:

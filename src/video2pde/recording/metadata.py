@@ -9,6 +9,11 @@ import xml.etree.ElementTree as ElementTree
 from typing import Any
 
 SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "min": 60.0, "h": 3600.0}
+INCH, CENTIMETRE = 2, 3
+MICROMETRES = {INCH: 25400.0, CENTIMETRE: 10000.0}
+"""Units of TIFF's resolution, in µm."""
+SCREENS = (1, 72, 75, 96, 100, 120, 144, 150, 200, 240, 300, 360, 400, 600, 720, 1200)
+"""Pixels per inch that programs write where they know nothing."""
 PLAIN_UNITS = {"micron": "µm", "microns": "µm", "um": "µm", "\\u00B5m": "µm", "μm": "µm", "pixel": "", "pixels": ""}
 
 
@@ -43,7 +48,21 @@ def pixel_size(tiff: Any) -> tuple[float, str] | None:
         unit = str((tiff.imagej_metadata or {}).get("unit", ""))
         if resolution is not None and unit and resolution.value[0]:
             return _usable(resolution.value[1] / resolution.value[0], unit)
-    return None
+        return None
+    return _resolution_tags(tiff.pages[0].tags)
+
+
+def _resolution_tags(tags: Any) -> tuple[float, str] | None:
+    """Read the size of a pixel from TIFF's own tags; the resolutions of screens and printers are no sizes."""
+    resolution, unit = tags.get("XResolution"), tags.get("ResolutionUnit")
+    length = None if unit is None else MICROMETRES.get(int(unit.value))
+    if resolution is None or length is None or not all(resolution.value):
+        return None
+    pixels = resolution.value[0] / resolution.value[1]
+    per_inch = pixels * MICROMETRES[INCH] / length
+    if any(math.isclose(per_inch, known, rel_tol=5e-3) for known in SCREENS):
+        return None
+    return _usable(length / pixels, "µm")
 
 
 def channel_names(tiff: Any, count: int) -> tuple[str, ...]:

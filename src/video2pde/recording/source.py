@@ -13,8 +13,9 @@ from video2pde.files import require_regular
 from video2pde.recording.arrays import ArrayFile
 from video2pde.recording.base import Colourful, Frame, Header, Mix, Picture, Recording
 from video2pde.recording.clock import read_table
+from video2pde.recording.falsecolour import FalseColour
 from video2pde.recording.film import Film
-from video2pde.recording.lines import Channel, Kymograph
+from video2pde.recording.lines import Across, Kymograph
 from video2pde.recording.pictures import Gif, PictureFolder
 from video2pde.recording.stacks import Stack
 from video2pde.settings import RecordingSettings
@@ -36,14 +37,17 @@ def open_recording(path: Path, settings: RecordingSettings | None = None) -> Col
     chosen = settings or RecordingSettings()
     table = None if chosen.times is None else Path(chosen.times)
     if path.is_dir():
-        folder = PictureFolder(path, table, [file for file in light_pictures(path, chosen) if file.parent == path])
-        return Channel(folder) if chosen.kymograph == "across" else folder
-    if chosen.kymograph in ("rows", "columns"):
-        recording: Recording = Kymograph(path, "rows" if chosen.kymograph == "rows" else "columns")
+        light = [file for file in light_pictures(path, chosen) if file.parent == path]
+        recording: Colourful = PictureFolder(path, table, light)
+    elif chosen.kymograph in ("rows", "columns"):
+        recording = Kymograph(path, "rows" if chosen.kymograph == "rows" else "columns")
     else:
         recording = _open_file(path)
-        recording = Channel(recording) if chosen.kymograph == "across" else recording
-    return recording if table is None else Retimed(recording, table)
+    if chosen.colours is not None:
+        recording = FalseColour(recording, chosen.colours)
+    if chosen.kymograph == "across":
+        recording = Across(recording)
+    return recording if table is None or path.is_dir() else Retimed(recording, table)
 
 
 def light_pictures(path: Path, settings: RecordingSettings) -> list[Path]:
@@ -133,7 +137,8 @@ def hash_recording(recording: Recording, settings: RecordingSettings | None = No
 
     Where the settings name further files (times, reference, dark picture), these count too.
     """
-    recording = recording.averaged if isinstance(recording, Channel) else recording
+    recording = recording.averaged if isinstance(recording, Across) else recording
+    recording = recording.coloured if isinstance(recording, FalseColour) else recording
     files = list(recording.files) if isinstance(recording, PictureFolder) else [recording.path]
     more: list[Path] = []
     if settings is not None:

@@ -44,6 +44,11 @@ class Metrics:
     coarse: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
+    def has_front(self) -> bool:
+        """Tell whether any level is crossed: some frame lies above it in part."""
+        return bool((np.ptp(self.radii_observed, axis=0) > 0).any())
+
+    @property
     def front_error(self) -> Array:
         """Predicted minus observed front radius, shape (t, level)."""
         return self.radii_predicted - self.radii_observed

@@ -111,6 +111,11 @@ class RecordingSettings(Section):
         "it is seen drives the rollouts, for what enters or leaves; open: the picture goes straight on; auto: no_flux "
         "for a picture, measured for a mask",
     )
+    colours: str | None = Field(
+        None,
+        description="pictures in false colours, turned back into values from 0 to 1: a colour map of Matplotlib, such "
+        "as viridis or jet, or the legend's place in the picture, legend:x,y,width,height",
+    )
     kymograph: Literal["rows", "columns", "across"] | None = Field(
         None,
         description="one dimension: rows or columns: of a single picture, they are the times of a line; across: a "

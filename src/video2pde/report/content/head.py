@@ -24,7 +24,7 @@ from video2pde.report.document import (
     Text,
 )
 from video2pde.report.films import make_player
-from video2pde.result import Motion, summarise_motion
+from video2pde.result import FAILS, held_out_doubt, Motion, summarise_motion
 from video2pde.rollout.validate import DIFFUSION, Score, Validation
 from video2pde.terms.words import coefficient_units
 
@@ -39,7 +39,6 @@ VERDICTS: dict[str, tuple[str, Level]] = {
 }
 FAILED: tuple[str, Level] = ("A law was chosen, but it fails on the held-out frames", "error")
 UNTESTED: tuple[str, Level] = ("A law was fitted; the held-out frames hardly test it", "warning")
-"""Where a picture that stands still is as good pixel by pixel, but not in averages over blocks."""
 MOST_RIVALS = 2
 FILM_BYTES = 7_000_000
 """Of a page of 12 MB: pictures and charts of a paper-size run take about 4 MB."""
@@ -57,9 +56,9 @@ def compose_head(story: Story, player: bool = True) -> Head:
     summary = _summary(story, run.selection)
     if run.test is None:
         return Head(f"{verdict}, so far", "info", summary, *_law(story), player=film, notes=_notes(story))
-    score = run.test_score
-    if run.selection.verdict == "law" and score is not None and not score.beats_persistence:
-        verdict, level = UNTESTED if score.coarse_skill > 0 else FAILED
+    doubt = held_out_doubt(run)
+    if doubt:
+        verdict, level = FAILED if doubt == FAILS else UNTESTED
     return Head(
         verdict,
         level,
@@ -173,14 +172,20 @@ def _headlines(story: Story) -> tuple[Headline, ...]:
                 number(score.skill, digits=4),
                 "1 is perfect, 0 no better than nothing changes",
             ),
-            Headline("Front error", number(score.full.front_rmse, digits=3), f"{story.unit}, rms over all levels"),
+            _front(score, story.unit),
         ]
-    if run.chosen is not None and run.discovery is not None:
+    if run.chosen is not None and run.discovery is not None and run.settings.regression.law is None:
         found.append(_selected(run.chosen, story))
     if film is not None:
         ny, nx = film.grid.shape
         found.append(Headline("Recording", count(len(film), "frame"), f"{film.duration:.4g} s at {ny} × {nx}"))
     return tuple(found)
+
+
+def _front(score: Score, unit: str) -> Headline:
+    if not score.full.has_front:
+        return Headline("Front error", "no front", "no level is crossed on the test window")
+    return Headline("Front error", number(score.full.front_rmse, digits=3), f"{unit}, rms over all levels")
 
 
 def _selected(chosen: Calibration, story: Story) -> Headline:
@@ -207,7 +212,7 @@ def _comparisons(story: Story, test: Validation) -> tuple[Comparison, ...]:
         ("Front error on the test window", unit, lambda s: s.full.front_rmse),
     )
     comparisons = []
-    for label, measure, value in kinds:
+    for label, measure, value in kinds if any(s.full.has_front for _, s in usable) else kinds[:1]:
         ranked = sorted(usable, key=lambda item: value(item[1]))
         bars = [Bar(_bar_name(name, s, chosen), value(s), name == chosen) for name, s in ranked]
         comparisons.append(Comparison(label, tuple(bars), measure, "Root mean square; less is better."))
