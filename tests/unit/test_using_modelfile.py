@@ -136,7 +136,7 @@ def change(path: str, value: Any) -> str:
         (change("grid.ny", 10**9), "grid.ny"),
         (change("grid.width", -1.0), "grid.width"),
         (change("grid.pitch", "corners"), "pitch"),
-        (change("boundary", "open"), "boundary"),
+        (change("boundary", "sticky"), "boundary"),
         (change("draws.0", [1.0]), "1 coefficients for 3 terms"),
         (change("windows.train_end", 400), "windows"),
         (change("provenance.sha256", "zz"), "sha256"),
