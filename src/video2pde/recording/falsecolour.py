@@ -49,9 +49,17 @@ class FalseColour:
             raise InputError(f"{self.path} is not in colour; recording.colours is for pictures in false colours")
         note = f"false colours turned into values from 0 to 1 by {self._colours}; other colours take the nearest value"
         return replace(
-            header, kind=f"{header.kind} in false colours", black=0.0, gain=1.0, white=1.0, limit=None, channels=(),
-            luma=None, transfer=None, notes=(*header.notes, note),
-        )  # fmt: skip
+            header,
+            kind=f"{header.kind} in false colours",
+            black=0.0,
+            gain=1.0,
+            white=1.0,
+            limit=None,
+            channels=(),
+            luma=None,
+            transfer=None,
+            notes=(*header.notes, note),
+        )
 
     @cached_property
     def _map(self) -> Colours:
@@ -99,7 +107,7 @@ def to_values(colours: Colours, table: Colours) -> NDArray[np.float32]:
     if foreign.any():
         rows, columns = distance_transform_edt(foreign, return_distances=False, return_indices=True)
         values = values[rows, columns]
-    return values.astype(np.float32)
+    return np.asarray(values, np.float32)
 
 
 def _distinct(table: Colours) -> tuple[Colours, NDArray[np.float64]]:

@@ -74,7 +74,7 @@ class Kymograph:
             raise InputError(
                 f"{self.path} has shape {picture.shape}; a kymograph is one picture of times and positions"
             )
-        return picture if self._time == "rows" else picture.T
+        return np.asarray(picture if self._time == "rows" else picture.T)
 
     @cached_property
     def header(self) -> Header:
