@@ -136,10 +136,20 @@ def test_a_region_that_does_not_fill_the_grid_is_refused() -> None:
 def test_validation_scores_a_walled_law_right() -> None:
     inside = droplet()
     truth = simulate(DIFFUSION, half_bleached(), TIMES, GRID, None, OFF, region=Region(inside)).values
-    field = enclose(Field(np.where(inside, truth, 0.0), TIMES, GRID, inside))
+    field = Field(np.where(inside, truth, 0.0), TIMES, GRID, inside, walls=True)
     row = validate(field, {"A": DIFFUSION}, np.zeros((9, 2)), OFF).rows[0]
     assert row.measured.full.rrmse < 1e-6
     assert row.measured.one_step.rrmse < 1e-6
+
+
+def test_cells_at_a_wall_hold_nothing_of_the_outside() -> None:
+    y, x = np.indices(GRID.shape)
+    disc = (x - 16.3) ** 2 + (y - 14.2) ** 2 < 10**2
+    mixed = np.where((x - 16.3) ** 2 + (y - 14.2) ** 2 < 9.5**2, 0.8, 0.3)
+    field = enclose(Field(mixed[None] * np.ones((2, 1, 1)), TIMES[:2], GRID, disc))
+    assert field.walls
+    assert (field.core == disc).all()
+    np.testing.assert_allclose(field.values, 0.8, atol=1e-6)
 
 
 def test_open_edges_reach_the_rollouts_from_the_settings() -> None:

@@ -28,8 +28,6 @@ MOST_OF_PICTURE = 0.9
 """Share of the picture above which what is bright is no droplet, ..."""
 MOST_OF_EDGE = 0.3
 """... and share of the picture's edge that a droplet may touch."""
-HALF, WHOLLY = 0.5, 1 - 1e-6
-"""Share of a cell that must lie in a drawn region; at walls a cell must not hold anything of the outside."""
 LEAST_CELLS = 25
 """Cells that a region needs."""
 
@@ -49,23 +47,25 @@ def make_mask(
     """
     if THRESHOLD.match(text):
         return threshold_mask(text, values)
-    share = WHOLLY if whole else HALF
     if text == DROPLET:
         bright = values[: max(1, len(values) // 20)].mean(axis=0) if light is None else light.span
         return droplet_mask(np.asarray(bright, float), whole)
     if Path(text).suffix.lower() in ROI_SUFFIXES:
-        return _require_some(text, _from_regions(Path(text), layout, header, share))
-    return _require_some(text, _from_picture(Path(text), layout, header, share))
+        return _require_some(text, _from_regions(Path(text), layout, header))
+    return _require_some(text, _from_picture(Path(text), layout, header))
 
 
 def enclose(field: Field) -> Field:
-    """Put walls at the edge of a field's mask; what is outside takes the nearest value inside, for filters' sake.
+    """Put walls at the edge of a field's mask; without a mask the picture's own edges are walls, and nothing is done.
 
-    Without a mask the picture's own edges are the walls, and nothing is done.
+    The outermost cells hold something of the outside, which the region is brighter or darker than: they take the value
+    of the nearest cell further in, from which they hardly differ, since nothing passes the wall. So does all that is
+    outside, for filters' sake.
     """
     if field.mask is None:
         return field
-    outside = ~field.mask
+    inner = ndimage.binary_erosion(field.mask, border_value=1)
+    outside = ~(inner if inner.any() else field.mask)
     row, column = ndimage.distance_transform_edt(outside, return_distances=False, return_indices=True)
     values = field.values.copy()
     values[:, outside] = values[:, row[outside], column[outside]]
@@ -113,7 +113,7 @@ def _largest(region: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(ndimage.binary_fill_holes(pieces == 1 + np.argmax(np.bincount(pieces.ravel())[1:])), bool)
 
 
-def _from_regions(file: Path, layout: Layout, header: Header, share: float) -> NDArray[np.bool_]:
+def _from_regions(file: Path, layout: Layout, header: Header) -> NDArray[np.bool_]:
     """Average regions drawn in Fiji onto the grid; their coordinates are pixels of the whole frame."""
     if not file.is_file():
         raise InputError(f"no such mask: {file}")
@@ -138,7 +138,7 @@ def _from_regions(file: Path, layout: Layout, header: Header, share: float) -> N
         if len(outline) >= 3:
             whole |= Outline(outline).contains_points(centres)
     inside = layout.cut(whole.reshape(header.height, header.width)).astype(np.uint8)
-    return np.asarray(AreaResizer((inside.shape[0], inside.shape[1]), layout.grid.shape)(inside) >= share, dtype=bool)
+    return np.asarray(AreaResizer((inside.shape[0], inside.shape[1]), layout.grid.shape)(inside) >= 0.5, dtype=bool)
 
 
 def threshold_mask(text: str, values: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -159,7 +159,7 @@ def _require_some(text: str, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return mask
 
 
-def _from_picture(file: Path, layout: Layout, header: Header, share: float) -> NDArray[np.bool_]:
+def _from_picture(file: Path, layout: Layout, header: Header) -> NDArray[np.bool_]:
     """Average a picture onto the grid; it may show the whole frame, the crop, or the crop without its border."""
     if not file.is_file():
         raise InputError(f"the mask '{file}' is neither a picture file nor a threshold such as 'u>0.3@0'")
@@ -179,4 +179,4 @@ def _from_picture(file: Path, layout: Layout, header: Header, share: float) -> N
             f"{header.width}×{header.height}, the crop {width}×{height}, the grid {layout.grid.nx}×{layout.grid.ny}"
         )
     shape = (inside.shape[0], inside.shape[1])
-    return np.asarray(AreaResizer(shape, layout.grid.shape)(inside) >= share, dtype=bool)
+    return np.asarray(AreaResizer(shape, layout.grid.shape)(inside) >= 0.5, dtype=bool)

@@ -210,7 +210,7 @@ def _droplet(folder: Path, seed: int) -> dict[str, Any]:
 
     camera = Camera(size=(size, size), frames=frames, noise=0.01, crf=18, seed=seed)
     film = render_pictures((1 - field(float(t)) for t in times), folder, camera, duration)
-    Image.fromarray(np.where(r <= radius - 2 * pixel, 255, 0).astype(np.uint8)).save(folder / "mask.png")
+    Image.fromarray(np.where(inside, 255, 0).astype(np.uint8)).save(folder / "mask.png")
     return {
         "file": film.name,
         "observable": "bright",
