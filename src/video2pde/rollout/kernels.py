@@ -40,6 +40,7 @@ REAL_LIMIT, IMAGINARY_LIMIT = 2.51, 1.73
 
 HERE: Offset = (0, 0)
 
+
 @dataclass(frozen=True)
 class Structure:
     """Name what a kernel is compiled for: everything that is not an argument at run time.
