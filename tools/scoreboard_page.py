@@ -13,6 +13,10 @@ Score = dict[str, Any]
 
 CLEAN, NOISY = 0.01, 0.03
 """Largest relative error of a coefficient that is allowed without noise, and with 2 % noise at quality 23."""
+ALARMS = 0.03
+"""Share of the films that the test of fit may call an approximation, or ambiguous, though all is right."""
+COVERED = 0.93
+"""Share of the coefficients whose interval must hold the truth."""
 HELD = 0.9
 """Share of the seeds in which an interval must hold the truth."""
 
@@ -89,7 +93,24 @@ def judge(scores: Sequence[Score]) -> list[tuple[str, bool, str]]:
     if nothing := _part(scores, "nothing"):
         good = [s for s in nothing if s["right"]]
         bars.append(("films without a law: no_law", len(good) == len(nothing), f"{len(good)} of {len(nothing)} films"))
+    if lawful := [s for s in scores if s["terms"]]:
+        alarms = [s for s in lawful if s["verdict"] != "law" and all(term["held"] for term in s["terms"].values())]
+        limit = ALARMS * len(scores)
+        text = f"{len(alarms)} of {len(scores)} films"
+        name = f"right and inside its intervals, yet not called a law: at most {ALARMS:.0%}"
+        bars.append((name, len(alarms) <= limit, text))
+        wrong = [s for s in scores if s["verdict"] == "law" and not s["right"]]
+        bars.append(("called a law, with wrong terms: none", not wrong, f"{len(wrong)} films{_named(wrong)}"))
+        inside = [t["held"] for s in lawful if s["verdict"] == "law" for t in s["terms"].values()]
+        share = sum(inside) / max(len(inside), 1)
+        text = f"{share:.1%} of {len(inside)} coefficients"
+        bars.append((f"called a law: truth inside the 95 % interval in {COVERED:.0%}", share >= COVERED, text))
     return bars
+
+
+def _named(scores: Sequence[Score]) -> str:
+    """List films by law, noise and quality, where there are any."""
+    return "".join(f"; {s['law']} {s['noise']:.0%} q{s['crf']} b{s['background']:g}" for s in scores)
 
 
 def held_shares(seeds: Sequence[Score]) -> list[tuple[str, str, float, list[dict[str, float]]]]:
