@@ -5,8 +5,9 @@
 
 Each case is a file that was right, damaged by one to four mutations drawn from (seed, case), and one command on it, in
 a process of its own. A command may succeed or refuse (exit status 0, 1 or 2, one line); it must not show a traceback or
-an unexpected error, take longer than LONGEST seconds, or grow by more than MOST_MEMORY beyond the program itself. What
-fails is printed with its case, which ``--replay`` runs again. Needs fork, so it runs on Linux and macOS.
+an unexpected error, take LONGEST seconds, or take more than twice the memory that is expected: its own
+estimates, made before anything is allocated, and what the program takes for itself, measured on the right files.
+What fails is printed with its case, which ``--replay`` runs again. Needs fork, so it runs on Linux and macOS.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
 import random
 import re
@@ -29,6 +31,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import tifffile
 from PIL import Image
 
@@ -39,8 +42,9 @@ from video2pde.recording.synth import Camera, exact_field, make_case, noisy, ren
 from video2pde.settings import load_settings
 from video2pde.using import SavedModel
 
-LONGEST = 60
-MOST_MEMORY = 600e6
+LONGEST = 60  # seconds of the processor
+PATIENCE = 10 * LONGEST  # seconds on the clock, for a machine with other work
+TOO_MUCH = 2.0  # times the memory that was estimated
 EXTREMES = (
     "-1", "0", "1e300", "-1e300", "1e-300", "NaN", "Infinity", "99999999999999999999", "null", '""', "[]", "{}", "true",
 )  # fmt: skip
@@ -55,6 +59,24 @@ class Target:
     file: Path
     command: Callable[[Path, Path], list[str]]
     text: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case: done, refused, or how it failed; what was said; memory taken and estimated, bytes."""
+
+    target: str
+    kind: str
+    text: str
+    taken: float = 0.0
+    estimate: float = 0.0
+
+    def judged(self, program: float) -> Outcome:
+        """Call it a failure where it took more than twice its estimate and what the program takes for itself."""
+        expected = program + self.estimate
+        if self.taken <= TOO_MUCH * expected:
+            return self
+        return replace(self, kind="memory", text=f"{self.taken / 1e6:.0f} of {expected / 1e6:.0f} MB; {self.text}")
 
 
 def damage_bytes(data: bytes, draw: random.Random) -> bytes:
@@ -176,15 +198,15 @@ def _runs(run: Path) -> list[Target]:
     ]
 
 
-def run_case(targets: list[Target], seed: int, case: int, folder: Path) -> tuple[str, str, str]:
-    """Damage a file and run its command in a child; give the target's name, the outcome, and what was said."""
+def run_case(targets: list[Target], seed: int, case: int, folder: Path) -> Outcome:
+    """Damage a file and run its command in a child."""
     draw = random.Random(f"{seed}/{case}")
     target = draw.choice(targets)
     data = target.file.read_bytes()
     return run_target(target, damage_text(data, draw) if target.text else damage_bytes(data, draw), folder)
 
 
-def run_target(target: Target, data: bytes, folder: Path) -> tuple[str, str, str]:
+def run_target(target: Target, data: bytes, folder: Path) -> Outcome:
     """Run a target's command on a file with this content."""
     place = folder / "case"
     shutil.rmtree(place, ignore_errors=True)
@@ -196,38 +218,49 @@ def run_target(target: Target, data: bytes, folder: Path) -> tuple[str, str, str
     else:
         file = place / target.file.name
     file.write_bytes(data)
-    said = place / "said.txt"
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    said, planned = place / "said.txt", place / "planned.json"
     child = os.fork()
     if child == 0:
-        run_child(target.command(file, place), said)
+        run_child(target.command(file, place), said, planned)
+    ended = wait_for(child)
+    text = said.read_text(encoding="utf-8", errors="replace")
+    if ended is None:
+        return Outcome(target.name, "hang", text)
+    code, peak = ended
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return Outcome(target.name, "hang", text)
+    if code not in (0, 1, 2) or "Traceback" in text or "error: unexpected " in text:
+        return Outcome(target.name, f"status {code}", text)
+    start, estimate = json.loads(planned.read_text(encoding="utf-8"))
+    return Outcome(target.name, "done" if code == 0 else "refused", text, peak - start, estimate)
+
+
+def wait_for(child: int) -> tuple[int, int] | None:
+    """Wait for a process; give its exit status and the most memory that it held, None where it had to be ended."""
     began = time.monotonic()
     ended, status, used = os.wait4(child, os.WNOHANG)
-    while not ended and time.monotonic() - began < LONGEST:
+    while not ended and time.monotonic() - began < PATIENCE:
         time.sleep(0.002)
         ended, status, used = os.wait4(child, os.WNOHANG)
     if not ended:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return target.name, "hang", said.read_text(errors="replace")
-    text = said.read_text(encoding="utf-8", errors="replace")
-    code = os.waitstatus_to_exitcode(status)
-    if code not in (0, 1, 2) or "Traceback" in text or "error: unexpected " in text:
-        return target.name, f"status {code}", text
-    if 1024 * (used.ru_maxrss - before) > MOST_MEMORY:
-        return target.name, "memory", f"{1024 * (used.ru_maxrss - before) / 1e6:.0f} MB; {text}"
-    return target.name, "done" if code == 0 else "refused", text
+        return None
+    return os.waitstatus_to_exitcode(status), used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def run_child(command: list[str], said: Path) -> None:
-    """Run the command with its output in a file; never returns."""
+def run_child(command: list[str], said: Path, planned: Path) -> None:
+    """Run the command with its output in a file, its memory and its estimates in another; never returns."""
     status = 99
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST))
     try:
         out = os.open(said, os.O_WRONLY | os.O_CREAT)
         os.dup2(out, 1)
         os.dup2(out, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
+        estimates, start = Estimates(), psutil.Process().memory_info().rss
         status = video2pde(command)
+        planned.write_text(json.dumps([start, estimates.total]), encoding="utf-8")
         sys.stdout.flush()
     except BaseException as error:
         os.write(2, f"Traceback: {type(error).__name__}: {error}".encode("utf-8", "replace"))
@@ -237,10 +270,40 @@ def run_child(command: list[str], said: Path) -> None:
         os._exit(status)
 
 
+class Estimates(logging.Handler):
+    """Add up the memory that a command plans for before it allocates it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0.0
+        logger = logging.getLogger("video2pde.memory")
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if isinstance(record.args, tuple) and isinstance(record.args[-1], float | int):
+            self.total += record.args[-1]
+
+
+def measure_program(targets: list[Target], folder: Path) -> float:
+    """Run every command on its right file; give the most memory that one takes beyond its own estimate.
+
+    A command that refuses the right file would make every case a success.
+    """
+    most = 0.0
+    for target in targets:
+        whole = run_target(target, target.file.read_bytes(), folder)
+        if whole.kind != "done":
+            raise SystemExit(f"{target.name} is not right to begin with: {whole.text}")
+        most = max(most, whole.taken - whole.estimate)
+    return most
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on from an earlier run")
     parser.add_argument("--replay", type=int, help="run this one case, and print what it said")
     given = parser.parse_args()
     counts: Counter[tuple[str, str]] = Counter()
@@ -249,24 +312,23 @@ def main() -> int:
         folder = Path(name)
         targets = make_targets(folder)
         Field.load(folder / "field.npz")
+        program = measure_program(targets, folder)
         if given.replay is not None:
-            print(*run_case(targets, given.seed, given.replay, folder), sep="\n")
+            print(run_case(targets, given.seed, given.replay, folder).judged(program))
             return 0
-        for target in targets:  # a command that refuses the right file would make every case a success
-            whole = run_target(target, target.file.read_bytes(), folder)
-            if whole[1] != "done":
-                raise SystemExit(f"{target.name} is not right to begin with: {whole[2]}")
-        until, case = time.monotonic() + given.seconds, 0
+        until, case = time.monotonic() + given.seconds, given.first
         while time.monotonic() < until:
-            target, outcome, text = run_case(targets, given.seed, case, folder)
-            counts[target, outcome] += 1
-            if outcome not in ("done", "refused"):
+            found = run_case(targets, given.seed, case, folder).judged(program)
+            counts[found.target, found.kind] += 1
+            if found.kind not in ("done", "refused"):
                 failures.append(case)
-                print(f"case {case}: {target}: {outcome}: {' '.join(text.split())[-300:]}", file=sys.stderr, flush=True)
+                said = " ".join(found.text.split())[-300:]
+                print(f"case {case}: {found.target}: {found.kind}: {said}", file=sys.stderr, flush=True)
             case += 1
     kinds = sorted({target for target, _ in counts})
     table = {kind: {outcome: n for (target, outcome), n in counts.items() if target == kind} for kind in kinds}
-    print(json.dumps({"seed": given.seed, "cases": case, "failed": failures, "by target": table}, indent=1))
+    told = {"seed": given.seed, "first": given.first, "cases": case - given.first, "program_mb": round(program / 1e6)}
+    print(json.dumps({**told, "failed": failures, "by target": table}, indent=1))
     return 1 if failures else 0
 
 
