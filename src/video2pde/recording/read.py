@@ -143,6 +143,7 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     """Assemble the field from the reduced frames, then check it."""
     settings, layout, header = reading.settings, reading.layout, reading.header
     whole = assemble(reading.store)
+    whole = reading.keep_good_run(whole)
     reading.settle(whole, progress)
     found = settings.start == "auto"
     illumination = None if found else reading.even_out(whole)  # before jumps are looked for: light jumps, too
@@ -153,7 +154,7 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     reading.notes.append(plan.note)
     reading.warnings += [plan.warning] if plan.warning else []
     if settings.observable == "dark" and reading.log is None:
-        first = reading.first if settings.start == "auto" else settings.start + settings.every * reading.first
+        first = settings.first + settings.every * (reading.begin + reading.first)
         require_light(values, header.black, first, settings.every, str(reading.recording.path))
     line = reading.to_observable(values, whole[: reading.first])
     if values.min() == values.max():

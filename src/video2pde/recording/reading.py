@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError
 from video2pde.progress import Progress
 from video2pde.recording.base import DamagedError, Header, Picture
+from video2pde.recording.goodrun import find_good_run
 from video2pde.recording.illumination import even_out, Illumination
 from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout
@@ -54,7 +56,7 @@ class Reading:
         self.sampler = Sampler(self.header, layout, self.resizer, self._expected())
         self.log = LogIntensity(self.header, self._dark_picture()) if settings.observable == "absorbance" else None
         self.reference = ReferenceFrames(settings.reference, (height, width))
-        self.first = 0
+        self.first = self.begin = 0
         self.light: Light | None = None
         self.motion: Motion | None = None
         self.repeats = RepeatCounter()
@@ -132,6 +134,25 @@ class Reading:
         self.sampler.offer(number, frame)
         return frame
 
+    def keep_good_run(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Leave out black frames, a hand, what follows a cut: keep the longest run of frames of one scene."""
+        if self.settings.frames == "all" or self.settings.start == "auto":
+            return values
+        found = find_good_run(values, self.header.black)
+        if found is None:
+            return values
+        self.begin = found.first
+        kept = slice(found.first, found.stop)
+        self.recorded, self.b_frames = self.recorded[kept], self.b_frames[kept]
+        self.sampler.keep(found.first, found.stop)
+        start, stop = (self.settings.first + self.settings.every * k for k in (found.first, found.stop))
+        counted = "" if start == found.first else " (counted from the first that is used)"
+        self.warnings.append(
+            f"{'; '.join(found.reasons)}{counted}: the longest run of one scene was used, frames {start} to {stop - 1} "
+            f'(--start {start} --stop {stop}); recording.frames = "all" uses all'
+        )
+        return values[kept]
+
     def settle(self, values: NDArray[np.float32], progress: Progress | None) -> None:
         """Find how the camera shook; where it did, read the frames again and reduce each from where it was taken."""
         self.motion = motion = measure_motion(values, self.settings.stabilise)
@@ -140,7 +161,9 @@ class Reading:
         self.notes.append(motion.note)
         _, _, width, height = self.layout.inner
         pixels = np.array([height, width]) / self.layout.grid.shape
-        for number, picture in enumerate(self._selected(progress)):
+        for number, picture in enumerate(self._selected(progress), start=-self.begin):
+            if number < 0:
+                continue
             inner = native(self.layout.cut(picture))
             averaged = inner if self.log is None else self.log(inner)
             dy, dx = motion.shifts[number] * pixels
@@ -168,7 +191,7 @@ class Reading:
 
     def begin_after_jump(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Say where the scene jumps, and leave out what comes before a bleach where the start is to be found."""
-        jumps = find_jumps(values)
+        jumps = tuple(replace(jump, first=jump.first + self.begin) for jump in find_jumps(values))
         bleach = max(jumps, key=lambda jump: jump.size, default=None)
         if self.settings.start != "auto":
             self.warnings += [describe_jump(jump, self.settings) for jump in jumps]

@@ -104,6 +104,12 @@ class Sampler:
             )
         )
 
+    def keep(self, first: int, stop: int) -> None:
+        """Keep the samples of frames ``first`` to ``stop`` − 1, counted from there; the nearest one at least."""
+        inside = [sample for sample in self.samples if first <= sample.index < stop]
+        inside = inside or [min(self.samples, key=lambda sample: abs(sample.index - first))]
+        self.samples = [replace(sample, index=max(0, sample.index - first)) for sample in inside]
+
     def after(self, first: int) -> list[Sample]:
         """Return the samples of frames from ``first`` on, counted from there; the last one at least."""
         kept = [sample for sample in self.samples if sample.index >= first] or self.samples[-1:]

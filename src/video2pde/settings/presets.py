@@ -18,6 +18,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "response": "linear",
             "channel": "luma",
             "stabilise": "none",
+            "frames": "all",
         },
         "drift": {"background": "none", "law_correction": False},
         "weak": {"gradient_sigma": 0.0, "noise_correction": False, "shrink": False},

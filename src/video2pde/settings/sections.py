@@ -74,6 +74,11 @@ class RecordingSettings(Section):
         description="the colour that is read: luma, r, g, b, a channel's number (from 1), or weights of the channels; "
         "auto: luma, or the channel with clearly more contrast to noise",
     )
+    frames: Literal["auto", "all"] = Field(
+        "auto",
+        description="auto: the longest run of frames that show one scene, without black frames, a hand in the picture "
+        "or what follows a cut; all: every frame between start and stop",
+    )
     stabilise: Literal["auto", "none", "shift", "affine"] = Field(
         "auto",
         description="put the frames of a camera that shakes back in place, as they are reduced to the grid: shift; "
