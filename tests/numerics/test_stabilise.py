@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from video2pde.recording import read_recording
-from video2pde.recording.resize import AreaResizer, resize_moved
+from video2pde.recording.resize import AreaResizer, resize_moved, ShiftedResizer
 from video2pde.recording.stabilise import _splines, measure_motion, turn
 from video2pde.recording.synth import Camera, make_case, Optics, render_film
 from video2pde.settings import RecordingSettings
@@ -112,6 +112,9 @@ def test_moved_frames_are_reduced_from_where_they_were_taken() -> None:
     for dy, dx, angle in ((1.7, -2.4, 0.0), (0.5, 0.0, 0.02)):
         resize_moved(scene(dy, dx, angle), (dy, dx), turn(angle, 0.0), out)
         assert np.abs(out - at_rest).max() < 0.05
+        if not angle:
+            ShiftedResizer(AreaResizer((240, 320), (60, 80)), 3.0).into(scene(dy, dx), (dy, dx), out)
+            assert np.abs(out - at_rest).max() < 0.05
         assert np.abs(AreaResizer((240, 320), (60, 80))(scene(dy, dx, angle)) - at_rest).max() > 0.5
 
 

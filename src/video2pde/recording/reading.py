@@ -27,7 +27,7 @@ from video2pde.recording.observable import (
     ReferenceFrames,
     take_absorbance,
 )
-from video2pde.recording.resize import AreaResizer, native, resize_moved
+from video2pde.recording.resize import AreaResizer, native, resize_moved, ShiftedResizer
 from video2pde.recording.sampling import Sampler, StreamedFrame
 from video2pde.recording.seen import Seen
 from video2pde.recording.source import BEFORE, names_picture, OUTSIDE
@@ -161,13 +161,17 @@ class Reading:
         self.notes.append(motion.note)
         _, _, width, height = self.layout.inner
         pixels = np.array([height, width]) / self.layout.grid.shape
+        shifted = ShiftedResizer(self.resizer, float(np.abs(motion.shifts * pixels).max()))
         for number, picture in enumerate(self._selected(progress), start=-self.begin):
             if number < 0:
                 continue
             inner = native(self.layout.cut(picture))
             averaged = inner if self.log is None else self.log(inner)
             dy, dx = motion.shifts[number] * pixels
-            resize_moved(averaged, (dy, dx), turn(motion.angles[number], motion.zooms[number]), values[number])
+            if motion.turns:
+                resize_moved(averaged, (dy, dx), turn(motion.angles[number], motion.zooms[number]), values[number])
+            else:
+                shifted.into(averaged, (dy, dx), values[number])
             if number + 1 == len(values):
                 return
 

@@ -137,6 +137,24 @@ def _average_cells(
             out[r, c] = total
 
 
+class ShiftedResizer:
+    """Average pictures onto a grid as if they had been taken from elsewhere; between pixels linearly."""
+
+    def __init__(self, resizer: AreaResizer, farthest: float) -> None:
+        self._resizer, self._pad = resizer, int(np.ceil(farthest)) + 1
+
+    def into(self, picture: Picture, shift: tuple[float, float], out: NDArray[Any]) -> None:
+        """Write the cell means of ``picture``, displaced by ``shift`` pixels along y and x, to ``out``."""
+        wide = np.pad(picture, self._pad, mode="edge")
+        (k, f), (m, g) = ((int(np.floor(d)), d - np.floor(d)) for d in shift)
+        rows, columns = picture.shape
+        out[...] = 0
+        for down, right, weight in ((0, 0, (1 - f) * (1 - g)), (0, 1, (1 - f) * g), (1, 0, f * (1 - g)), (1, 1, f * g)):
+            if weight:
+                y, x = self._pad + k + down, self._pad + m + right
+                out += weight * self._resizer(wide[y : y + rows, x : x + columns])
+
+
 def resize_moved(picture: Picture, shift: tuple[float, float], matrix: NDArray[np.float64], out: NDArray[Any]) -> None:
     """Write the cell means of a picture as a camera at rest would have shown it, to ``out``.
 

@@ -23,6 +23,7 @@ WORKING_SIDE = 100  # cells on the longer side, at most, that are compared
 SMOOTHING = 3.0  # cells of that size: σ of the filter before frames are compared
 STRIDE = 2  # every so many of the filtered cells are compared
 ITERATIONS = 3
+EVERY = 5  # of the frames: one of so many tells the errors
 GLANCE = 150  # frames, about, of a long film that tell whether it shakes at all
 SPLINES, FRAMES_EACH = 8, 6  # splines in time that the scene follows, and frames for each of them at least
 MARGIN = 3  # compared cells along the edge that are left out: what leaves the picture is not known
@@ -187,8 +188,9 @@ def _fit(frames: Array, basis: Array, where: NDArray[np.bool_], affine: bool) ->
         rest = change - solution @ design
         moved[k, :used] = -solution
         before, after = before + float(change @ change), after + float(rest @ rest)
-        left[where] = rest
-        variances.append(np.diag(np.linalg.inv(normal)) * float(rest @ rest) / len(rest) * _shared(left))
+        if k % EVERY == 0:
+            left[where] = rest
+            variances.append(np.diag(np.linalg.inv(normal)) * float(rest @ rest) / len(rest) * _shared(left))
     errors = np.zeros(4)
     errors[:used] = np.sqrt(np.mean(variances, axis=0))
     return moved, errors, 1 - after / (before + 1e-300)
@@ -196,7 +198,9 @@ def _fit(frames: Array, basis: Array, where: NDArray[np.bool_], affine: bool) ->
 
 def _without(rows: Array, nuisance: Array) -> Array:
     """Take off the rows (p, n) what the nuisance rows (q, n) explain of them."""
-    return np.asarray(rows - (rows @ nuisance.T) @ np.linalg.pinv(nuisance @ nuisance.T) @ nuisance)
+    normal = nuisance @ nuisance.T
+    normal += 1e-12 * np.trace(normal) * np.eye(len(normal))  # an even picture is like the constant
+    return np.asarray(rows - np.linalg.solve(normal, nuisance @ rows.T).T @ nuisance)
 
 
 def _shared(left: Array) -> float:
