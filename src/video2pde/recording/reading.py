@@ -155,7 +155,10 @@ class Reading:
 
     def settle(self, values: NDArray[np.float32], progress: Progress | None) -> None:
         """Find how the camera shook; where it did, read the frames again and reduce each from where it was taken."""
-        self.motion = motion = measure_motion(values, self.settings.stabilise)
+        mode = self.settings.stabilise
+        if mode == "auto" and self.settings.start == "auto":
+            mode = "none"  # a bleach jumps, and a droplet that fills again is not told from one that moves
+        self.motion = motion = measure_motion(values, mode)
         if motion is None or not motion.corrected:
             return
         self.notes.append(motion.note)
