@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 
 LEAST_UNIQUE_SHARE = 0.01
 """Share of the signal that only this term explains, from which it counts as needed."""
+MOSTLY = 0.5
+"""Share of the signal from which a library is believed to have dropped the right one of two terms."""
 SIGNIFICANT = 4.0
 """Standard errors that a coefficient must exceed to count as evidence of a law."""
 
@@ -268,12 +270,12 @@ def _settle_contenders(found: dict[str, LibraryDiagnosis], settings: Settings) -
 def _unresolved(d: LibraryDiagnosis, found: Mapping[str, LibraryDiagnosis]) -> list[tuple[str, str]]:
     """Return the inseparable pairs between which the recording does not choose.
 
-    It does choose where only one of a pair is robust and no law as small explains more than this one does: the other
-    term alone is among those laws.
+    It does choose where only one of a pair is robust, most is explained, and by no law as small more than by this one:
+    the other term alone is among those laws.
     """
     robust = set(d.robust)
     as_small = [o.fit.explained for o in found.values() if len(set(o.terms) & set(o.fit.active)) <= len(robust)]
-    if robust and d.fit.explained >= max(as_small, default=0.0):
+    if robust and d.fit.explained >= max(MOSTLY, *as_small):
         return [pair for pair in d.inseparable if set(pair) <= robust or not set(pair) & robust]
     return list(d.inseparable)
 
