@@ -188,11 +188,16 @@ def test_a_law_with_a_flow_follows_its_film_from_a_file(browser: Browser, tmp_pa
     box.wait_for()
 
     def error_at_the_end() -> float:
-        box.get_by_role("button", name="Start again").click()
-        box.get_by_role("button", name="Run", exact=True).click()
-        wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= 26)
-        box.get_by_role("button", name="Pause").click()
-        return float(box.get_attribute("data-error") or "nan")
+        """Run until late in the film; on a busy machine the film may be over before Pause is heard: again, then."""
+        for _ in range(20):
+            box.get_by_role("button", name="Start again").click()
+            box.get_by_role("button", name="Run", exact=True).click()
+            wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= 20)
+            box.get_by_role("button", name="Pause").click()
+            error = float(box.get_attribute("data-error") or "nan")
+            if np.isfinite(error):
+                return error
+        raise AssertionError("no error is shown while the film runs")
 
     level = (field.values.max() - field.values.min()) / 255
     assert error_at_the_end() < 1.5 * level
