@@ -7,6 +7,7 @@ gradients is expanded and evaluated from central differences of u.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 import sympy
@@ -20,7 +21,7 @@ Offset = tuple[int, int]
 """Row and column of a neighbour, counted from the pixel."""
 
 
-class StencilSource:
+class StencilSource(ABC):
     """Collect the lines of a pass over the picture: neighbours, differences, values.
 
     A language says how a neighbour is read, a density evaluated, a value named and a number written.
@@ -31,21 +32,21 @@ class StencilSource:
     lines: list[str]
     differences: dict[tuple[Order, sympy.Expr], str]
 
+    @abstractmethod
     def neighbour(self, offset: Offset) -> str:
         """Name the value of u at an offset."""
-        raise NotImplementedError
 
+    @abstractmethod
     def density_at(self, offset: Offset, density: sympy.Expr) -> str:
         """Name f(u) at an offset, and write the lines that compute it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def define(self, name: str, value: str) -> str:
         """Write the line that names a value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def number(self, value: float) -> str:
         """Write a number as a factor."""
-        raise NotImplementedError
 
     @property
     def radius(self) -> int:
