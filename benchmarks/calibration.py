@@ -13,13 +13,13 @@ from video2pde.calibration import make_problem, Problem
 from video2pde.calibration.bootstrap import bootstrap_fit
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import Fit, fit_rollout
-from video2pde.calibration.resampling import draw_blocks
 from video2pde.calibration.simplex import fit_nelder_mead
 from video2pde.discovery import discover, weak_system
 from video2pde.discovery.moments import law_velocity
 from video2pde.drift import estimate_drift
 from video2pde.field import Grid, Windows
 from video2pde.recording.synth import exact_field, find_preset, noisy
+from video2pde.resampling import draw_blocks
 from video2pde.settings import load_settings, Settings
 from video2pde.terms import libraries
 

@@ -1,4 +1,4 @@
-"""A ``map`` over workers for what is repeated with data of its own: stability runs, replicates, recordings.
+"""A ``map`` over workers for what is repeated with data of its own, and one over threads for rows of shared arrays.
 
 Results come back in order and do not depend on the number of workers: each item carries its own seed.
 """
@@ -75,6 +75,18 @@ def parallel_map(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [results[index] for index in range(len(todo))]
+
+
+def map_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int | Literal["auto"]
+) -> list[Result]:
+    """Apply ``function`` to rows of arrays that all share, in threads: compiled work that runs without the lock."""
+    todo = list(items)
+    count = min(count_workers(workers), len(todo))
+    if count <= 1:
+        return [function(item) for item in todo]
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(function, todo))
 
 
 def _limit_threads() -> None:

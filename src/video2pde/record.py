@@ -17,13 +17,13 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from video2pde.calibration import Calibration
-from video2pde.calibration.front import FrontFit
 from video2pde.caveats import bleaching_note, collect_caveats, flow_notes, judge_fit
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
 from video2pde.fit import FitTest, widen_all
 from video2pde.frap.recovery import Recovery
+from video2pde.front import FrontFit
 from video2pde.html import table
 from video2pde.recording import RecordingResult
 from video2pde.refinement.result import Refinement

@@ -8,8 +8,8 @@ from calibration_problems import known_problem, pose, SETTINGS, truth_of
 from known_fields import known_field
 
 from video2pde.calibration.fit import Fit, fit_rollout
-from video2pde.calibration.front import _Target, fit_front, FrontFit
 from video2pde.calibration.problem import Problem
+from video2pde.front import _Target, fit_front, FrontFit
 from video2pde.rollout.metrics import front_radii
 from video2pde.settings import load_settings
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from video2pde.calibration.window import deconvolve_cells, prepare_window
+from video2pde.calibration.window import prepare_window
 from video2pde.errors import InputError
 from video2pde.field import Encoding, Field, Grid
+from video2pde.field.cells import deconvolve_cells
 from video2pde.recording import read_field
 from video2pde.recording.encoding import correct_b_frames, held_back, LONGEST, measure_encoding, measure_lag
 from video2pde.recording.synth import Camera, make_case, render_film

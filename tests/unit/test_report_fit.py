@@ -55,8 +55,18 @@ FAILED = FitTest(
 def calibrated() -> Calibration:
     """A law with an interval of ± 0.03 by statistics alone."""
     still = np.zeros((5, 2))
-    fit = Fit(("laplacian",), {"law": np.array([1.65])}, still, np.zeros((4, 4)), np.zeros((4, 4)),
-              np.zeros((0, 4, 4)), 1e-5, True, "", 3, 9, np.array([[1.65]]))  # fmt: skip
+    fit = Fit(
+        terms=("laplacian",),
+        values={"law": np.array([1.65])},
+        velocity=still,
+        start=np.zeros((4, 4)),
+        base=np.zeros((4, 4)),
+        modes=np.zeros((0, 4, 4)),
+        mse=1e-5,
+        converged=True,
+        reason="",
+        rollouts=9,
+    )
     budget = (Correction(STATISTICS, np.zeros(1), np.array([0.03])),)
     return Calibration(
         "A", (CATALOGUE["laplacian"],), {"laplacian": Estimate(1.65, 1.62, 1.68)}, {}, fit, (), True, None, budget

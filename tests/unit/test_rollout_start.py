@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from video2pde.calibration.start import estimate_start
 from video2pde.field import Field, Grid
+from video2pde.rollout.start import estimate_start
 
 GRID = Grid(48, 48, 200.0, 200.0)
 TIMES = np.arange(250) / 10

@@ -1,4 +1,4 @@
-"""Rollout calibration: fit, bootstrap, error budget, front-aware fit. ``docs/calibration.md`` is the way in."""
+"""Rollout calibration: fit, bootstrap, error budget. ``docs/calibration.md`` is the way in."""
 
 from video2pde.calibration.bootstrap import Bootstrap
 from video2pde.calibration.budget import Correction

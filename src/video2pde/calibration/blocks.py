@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import BSpline
 
 from video2pde.calibration.window import Window
@@ -124,7 +125,7 @@ class Drift(Block):
                 weights[axis, ..., axis] = rates[axis]
             return distance_carried(weights.reshape(-1, len(times), 2), times, self.gradient)
         for axis in range(2):
-            weights[axis, ..., axis] = distance_travelled(rates[axis], times)
+            weights[axis, ..., axis] = cumulative_trapezoid(rates[axis], times, initial=0.0)
         return weights.reshape(-1, len(times), 2)
 
 
@@ -150,13 +151,6 @@ def drift_block(times: Array, mode: DriftMode, knots: int, gradient: Array | Non
     padded = np.concatenate([[inner[0]] * degree, inner, [inner[-1]] * degree])
     basis = np.asarray(BSpline.design_matrix(times, padded, degree).toarray().T)
     return (Drift(DRIFT, np.ones(2 * len(basis)), basis=basis, gradient=gradient),)
-
-
-def distance_travelled(rate: Array, times: Array) -> Array:
-    """Return ∫ rate dt along the last axis, from the first time on, by the trapezoidal rule."""
-    way = np.zeros(rate.shape)
-    way[..., 1:] = np.cumsum(0.5 * (rate[..., 1:] + rate[..., :-1]) * np.diff(times), axis=-1)
-    return way
 
 
 def distance_carried(rates: Array, times: Array, gradient: Array) -> Array:

@@ -22,10 +22,10 @@ from video2pde.calibration.fit import Fit
 from video2pde.calibration.growth import EliminatedStart, share_start
 from video2pde.calibration.linear import inner_products, Linear
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.resampling import block_length, Draw, draw_blocks, residual_sizes
-from video2pde.calibration.restart import draw_restarted, restarted_blocks
-from video2pde.calibration.start import smooth_frame
+from video2pde.calibration.restart import Draw, draw_restarted, restarted_blocks
 from video2pde.parallel import parallel_map
+from video2pde.resampling import block_length, draw_blocks, residual_sizes
+from video2pde.rollout.start import smooth_frame
 from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
@@ -51,7 +51,6 @@ class Bootstrap:
     ``flow_std``: the spread of the flow's unknowns.
     """
 
-    form: str
     block_length: int
     requested: int
     draws: Array
@@ -59,7 +58,6 @@ class Bootstrap:
     value: Array
     low: Array
     high: Array
-    correlation: Array
     velocity_std: Array
     failures: tuple[str, ...]
     offset: Array = field(default_factory=lambda: np.zeros(0))
@@ -117,7 +115,7 @@ def bootstrap_fit(
     residuals = None if isinstance(world, str) else _residuals(together, fit, world)
     if isinstance(world, str) or residuals is None:
         reason = "the fitted law's own rollout could not be completed"
-        return _summarise(problem, fit, settings, 1, [reason] * settings.replicates)
+        return _summarise(problem, fit, 1, [reason] * settings.replicates)
     world = replace(world, problem=replace(problem, workers=1))
     length = block_length(residuals, fit.start * problem.window.weight, settings.block_length)
     seeds = [(settings.seed, index) for index in range(settings.replicates)]
@@ -139,7 +137,7 @@ def bootstrap_fit(
             progress(min(done * BATCH, len(seeds)), len(seeds))
 
     results = [one for batch in parallel_map(work, batches, workers, report, kind="threads") for one in batch]
-    return replace(_summarise(problem, fit, settings, length, results), offset=_answer_to_offset(world))
+    return replace(_summarise(problem, fit, length, results), offset=_answer_to_offset(world))
 
 
 def _answer_to_offset(world: World) -> Array:
@@ -240,24 +238,20 @@ def _step(world: World, products: Array, pulled: Array) -> Draw | str:
     return values[LAW], problem.scene(values, world.scene.start).velocity, values.get(FLOW, np.zeros(0))
 
 
-def _summarise(
-    problem: Problem, fit: Fit, settings: CalibrationSettings, length: int, results: Sequence[Draw | str]
-) -> Bootstrap:
+def _summarise(problem: Problem, fit: Fit, length: int, results: Sequence[Draw | str]) -> Bootstrap:
     """Sum up the replicates, drawn in blocks of ``length`` frames; a text says why one failed."""
     good = [result for result in results if not isinstance(result, str)]
     count = len(problem.terms)
     draws = np.array([draw[0] for draw in good]).reshape(-1, count)
     nothing = np.full(count, np.nan)
     few = Bootstrap(
-        form=settings.bootstrap,
         block_length=length,
-        requested=settings.replicates,
+        requested=len(results),
         draws=draws,
         bias=np.zeros(count),
         value=fit.coefficients,
         low=nothing,
         high=nothing,
-        correlation=np.eye(count),
         velocity_std=np.zeros_like(fit.velocity),
         failures=tuple(result for result in results if isinstance(result, str)),
     )
@@ -275,7 +269,6 @@ def _summarise(
         value=value,
         low=value - np.maximum(half, median - low),
         high=value + np.maximum(half, high - median),
-        correlation=np.atleast_2d(np.corrcoef(draws.T)) if count > 1 else np.eye(1),
         velocity_std=np.std([draw[1] for draw in good], axis=0),
         flow_std=np.std([draw[2] for draw in good], axis=0),
     )

@@ -11,21 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import map_coordinates
 
 from video2pde.calibration.blocks import LAW
 from video2pde.calibration.fit import correct_start, evaluate, Fit
 from video2pde.calibration.growth import refit_with_start
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.start import initial_frame, smooth_frame, start_modes
-from video2pde.calibration.window import deconvolve_cells
-from video2pde.field import Grid
+from video2pde.calibration.start import initial_frame, start_modes
+from video2pde.field.cells import average_cells, deconvolve_cells, halve_pitch, refine_frame
 from video2pde.rollout.simulate import simulate_chunks
+from video2pde.rollout.start import smooth_frame
 
 Array = NDArray[np.float64]
-
-SPLINE = 5
-"""Degree of the spline that carries the initial frame to the finer grid."""
 
 
 def discretisation_bias(problem: Problem, fit: Fit) -> Array:
@@ -56,7 +52,7 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
     """Roll the law out on half the pitch and bring it back to the window's grid as a recording would."""
     window, grid = problem.window, problem.window.grid
     cells = grid.pitch == "cells"
-    fine = _halve_pitch(grid)
+    fine = halve_pitch(grid)
     start = refine_frame(smooth_frame(fit.start), fine)
     scene = problem.scene(fit.values, fit.start)
     values = np.empty_like(window.values)
@@ -66,25 +62,3 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
         points = rollouts[0]
         values[frames] = average_cells(points) if cells else points[:, ::2, ::2]
     return deconvolve_cells(values) if cells else values
-
-
-def _halve_pitch(grid: Grid) -> Grid:
-    more = 0 if grid.pitch == "cells" else 1
-    return replace(grid, ny=2 * grid.ny - more, nx=2 * grid.nx - more)
-
-
-def refine_frame(frame: Array, fine: Grid) -> Array:
-    """Interpolate a frame at the samples of the grid of half the pitch."""
-    cells = fine.pitch == "cells"
-    rows, columns = (np.arange(n) / 2 - (0.25 if cells else 0.0) for n in fine.shape)
-    places = np.meshgrid(rows, columns, indexing="ij")
-    return np.asarray(map_coordinates(frame, places, order=SPLINE, mode="reflect" if cells else "mirror"))
-
-
-def average_cells(points: Array) -> Array:
-    """Average point values of the finer grid over the cells of the coarser one, to fourth order."""
-    padded = np.pad(points, ((0, 0), (1, 1), (1, 1)), mode="symmetric")
-    neighbours = padded[:, :-2, 1:-1] + padded[:, 2:, 1:-1] + padded[:, 1:-1, :-2] + padded[:, 1:-1, 2:]
-    averages = points + (neighbours - 4 * points) / 24
-    count, ny, nx = averages.shape
-    return np.asarray(averages.reshape(count, ny // 2, 2, nx // 2, 2).mean(axis=(2, 4)))

@@ -7,8 +7,8 @@ by the mean error of the first frames under the current model, and along modes t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from video2pde.calibration.blocks import LAW, START, StartModes, Values
 from video2pde.calibration.linear import Linear, Look
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.start import bring_back, initial_frame, smooth_frame, start_modes
+from video2pde.calibration.start import bring_back, initial_frame, start_modes
 from video2pde.calibration.window import Window
+from video2pde.rollout.start import smooth_frame
 from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
-Progress = Callable[[int, Sequence[float], float], None]
 
 FIRST_DAMPING, SURE_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-6, 1e-9, 1e8
 """Levenberg–Marquardt's damping: at the start, once the initial frame was corrected, and its limits."""
@@ -81,9 +81,7 @@ class Fit:
     mse: float
     converged: bool
     reason: str
-    iterations: int
     rollouts: int
-    path: Array = field(default_factory=lambda: np.zeros((0, 0)))
     whole: bool = False
 
     @property
@@ -96,7 +94,6 @@ def fit_rollout(
     guess: Sequence[float],
     settings: CalibrationSettings,
     start: Array | None = None,
-    progress: Progress | None = None,
 ) -> Fit:
     """Minimise the rollout's error from a guess of the coefficients, by Levenberg–Marquardt."""
     first = smooth_frame(initial_frame(problem.window, problem.start_frames)) if start is None else start
@@ -107,9 +104,6 @@ def fit_rollout(
     while search.iterations < settings.max_iterations:
         if search.step(settings.tolerance):
             return search.finish(True, "converged")
-        if progress is not None:
-            at = search.state.look.vector[problem.unknowns.parts[LAW]]
-            progress(search.iterations, at.tolist(), search.state.cost / problem.window.points)
         if search.stuck:
             return search.finish(False, search.stuck)
     return search.finish(False, f"not converged after {search.iterations} iterations")
@@ -122,7 +116,6 @@ class _Search:
         self.problem, self.state, self.fixed_start = problem, state, fixed_start
         self.damping, self.lowest, self.iterations, self.stuck = FIRST_DAMPING, state.cost, 0, ""
         self.rollouts = 1 + len(problem.terms)
-        self.path = [state.look.vector[problem.unknowns.parts[LAW]]]
         self.mark, self.marked = state.cost, 0
         self.hopeless = HOPELESS * standstill_cost(problem.window)
 
@@ -138,7 +131,7 @@ class _Search:
         moved = replace(look, vector=there)
         if self.state.final and self.damping <= FIRST_DAMPING and change < tolerance**0.5:
             # the next error would be the square of this step: take it, and need no further rollout
-            self._take(replace(self.state, look=moved))
+            self.state = replace(self.state, look=moved)
             return True
         if not self._try(moved):
             self.damping *= 10
@@ -150,17 +143,13 @@ class _Search:
         self._watch()
         return False
 
-    def _take(self, state: State) -> None:
-        self.state = state
-        self.path.append(state.look.vector[self.problem.unknowns.parts[LAW]])
-
     def _try(self, look: Look) -> bool:
         trial = evaluate(self.problem, look)
         modes = len(look.vector) - len(self.problem.unknowns.scale)
         self.rollouts += 1 + len(self.problem.terms) + modes + self.state.final
         # with a Jacobian free of noise the solution is not quite the least error, so a little more is no reason to stop
         if trial.cost < (self.lowest * (1 + SLACK) if self.state.final else self.state.cost):
-            self._take(trial)
+            self.state = trial
             self.damping, self.lowest = max(self.damping / 10, LEAST_DAMPING), min(self.lowest, trial.cost)
             return True
         return False
@@ -193,12 +182,10 @@ class _Search:
             self.stuck = self.stuck or "no step lowers the error any further, yet the gradient is not zero"
 
     def finish(self, converged: bool, reason: str) -> Fit:
-        return finish(self.problem, self.state, converged, reason, self.iterations, self.rollouts, self.path)
+        return finish(self.problem, self.state, converged, reason, self.rollouts)
 
 
-def finish(
-    problem: Problem, state: State, converged: bool, reason: str, iterations: int, rollouts: int, path: list[Array]
-) -> Fit:
+def finish(problem: Problem, state: State, converged: bool, reason: str, rollouts: int) -> Fit:
     """Sum up a search: the initial frames with what the modes have changed, everything else by block."""
     look = state.look
     values = look.unknowns.values(look.vector)
@@ -216,9 +203,7 @@ def finish(
         mse=state.cost / problem.window.points,
         converged=converged,
         reason=reason,
-        iterations=iterations,
         rollouts=rollouts,
-        path=np.array(path),
     )
 
 

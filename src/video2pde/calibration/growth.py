@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import cumulative_trapezoid
 
-from video2pde.calibration.blocks import distance_travelled, START
+from video2pde.calibration.blocks import START
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.linear import jit, Linear, RELATIVE_STEP, Table
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.start import smooth_frame
 from video2pde.calibration.window import FrameSplit
+from video2pde.rollout.start import smooth_frame
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
@@ -94,7 +95,7 @@ def share_start(problem: Problem, fit: Fit) -> Shared | None:
     linear = replace(linear, weights=linear.weights[:, :, :-1])
     gain, pictures = table.pictures[-1], table.pictures[:-1]
     velocity = look.unknowns.scene(look.vector, look.given).velocity
-    way = distance_travelled(velocity.T, window.times).T / (window.grid.dx, window.grid.dy)
+    way = cumulative_trapezoid(velocity, window.times, axis=0, initial=0.0) / (window.grid.dx, window.grid.dy)
     products = np.zeros((uniform, *fit.start.shape))
     power, error = np.zeros((2, *fit.start.shape)), np.zeros((2, *fit.start.shape))
     _pull_products(
@@ -166,9 +167,8 @@ def refit_with_start(problem: Problem, fit: Fit) -> Fit | None:
                 break
             momentum = 0.0  # too far: the same step again, and all others, without it
             continue
-        path = np.concatenate([here.path, there.coefficients[None]])
         velocity, mse = problem.scene(values, start).velocity, seen.linear.cost / problem.window.points
-        best = here = replace(there, velocity=velocity, mse=mse, path=path)
+        best = here = replace(there, velocity=velocity, mse=mse)
         shared, pace = seen, changes
         if problem.relative_change(vector, vector + step) < SETTLED:
             break

@@ -7,7 +7,6 @@ more than the inner products of pictures and errors in each frame. They are summ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from video2pde.calibration.blocks import Scene, Unknowns
 from video2pde.calibration.window import Window
 from video2pde.compiled import njit
-from video2pde.parallel import count_workers
+from video2pde.parallel import map_threads
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]
@@ -215,23 +214,13 @@ def inner_products(left: NDArray[Any], right: NDArray[Any], weight: Array, worke
     out = np.zeros((left.shape[1], len(left), len(right)))
     light = weight.astype(left.dtype)
 
-    def work(piece: slice) -> None:
+    def work(piece: tuple[int, int]) -> None:
         # whole arrays, not slices of them: slices are compiled for another layout, and round in another order
-        _inner_products(left, right, light, left is right, piece.start, piece.stop, out)
+        _inner_products(left, right, light, left is right, *piece, out)
 
-    over_cores(work, len(out), workers)
+    bounds = np.linspace(0, len(out), min(workers, len(out)) + 1).astype(int)
+    map_threads(work, pairwise(bounds), workers)
     return out
-
-
-def over_cores(work: Callable[[slice], None], count: int, workers: int) -> None:
-    """Call ``work`` with slices that together cover ``count`` frames, one for each core."""
-    bounds = np.linspace(0, count, min(count_workers(workers), count) + 1).astype(int)
-    pieces = [slice(a, b) for a, b in pairwise(bounds)]
-    if len(pieces) == 1:
-        work(pieces[0])
-    else:
-        with ThreadPoolExecutor(len(pieces)) as pool:
-            list(pool.map(work, pieces))
 
 
 jit: Callable[..., Any] = njit(nogil=True, fastmath=True)

@@ -8,15 +8,19 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import Unknowns
 from video2pde.calibration.carried import FLOW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.linear import Linear, Look
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.resampling import Draw
 from video2pde.calibration.start import initial_frame
 from video2pde.parallel import parallel_map
+
+Array = NDArray[np.float64]
+Draw = tuple[Array, Array, Array]
+"""Coefficients, drift and the flow's unknowns of one replicate."""
 
 
 def restarted_blocks(problem: Problem, fit: Fit, length: int, workers: int) -> list[Linear]:

@@ -31,7 +31,6 @@ def fit_nelder_mead(
     # positive unknowns move by factors, the others in units of their scale
     units = unknowns.scale.copy()
     units[unknowns.positive] = 1.0
-    path = [np.asarray(guess, float)]
     calls = 0
 
     def objective(z: Array) -> float:
@@ -40,7 +39,7 @@ def fit_nelder_mead(
         return rollout_mse(problem, unknowns.scene(unknowns.move(begin_at, z * units), problem.given(first)))
 
     begin = objective(np.zeros(len(begin_at)))
-    reason, converged, iterations, found = "", False, 0, begin_at
+    reason, converged, found = "", False, begin_at
     if np.isfinite(begin):
         result = minimize(
             objective,
@@ -54,12 +53,11 @@ def fit_nelder_mead(
                 "initial_simplex": _simplex(len(begin_at)),
             },
         )
-        converged, iterations = bool(result.success), int(result.nit)
-        reason = "converged" if converged else f"not converged after {iterations} iterations"
+        converged = bool(result.success)
+        reason = "converged" if converged else f"not converged after {result.nit} iterations"
         found = unknowns.move(begin_at, result.x * units)
-        path.append(found[unknowns.parts[LAW]])
     state = evaluate(problem, problem.look(unknowns.values(found), first))
-    return finish(problem, state, converged, reason or f"at the start, {state.failed}", iterations, calls, path)
+    return finish(problem, state, converged, reason or f"at the start, {state.failed}", calls)
 
 
 def _simplex(size: int) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.field import Encoding, Field, Grid
+from video2pde.field.cells import deconvolve_cells
 from video2pde.recording.encoding import correct_b_frames
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
@@ -129,16 +130,6 @@ def prepare_window(field: Field, max_points: int | None = None, seed: int = 0, u
         weight.flat[keep] = 1.0
     outside = None if field.core is None else ~field.core
     return Window(values, field.times, field.grid, weight, outside, encoding, field.walls)
-
-
-def deconvolve_cells(values: Frames) -> Frames:
-    """Turn averages over cells into values at their centres, to fourth order."""
-    points = np.empty_like(values)
-    for frame, out in zip(values, points, strict=True):
-        padded = np.pad(frame, 1, mode="symmetric")
-        neighbours = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
-        out[:] = frame - (neighbours - 4 * frame) / 24
-    return points
 
 
 def noise_variance(window: Window) -> float:

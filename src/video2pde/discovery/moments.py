@@ -17,7 +17,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, over_chunks, rows_of
+from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, over_chunks
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.flow import Flow
@@ -41,7 +41,7 @@ def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: We
     rows, columns = np.nonzero(drift.region)
     area = field.grid.dx * field.grid.dy
 
-    def integrate(window: slice) -> int:
+    def integrate(window: slice) -> None:
         jets, spread = frame_jets(field, window, sigma, settings.noise_correction)
         x = field.grid.x[columns][None] - drift.smooth_centroid[window, :1]
         y = field.grid.y[rows][None] - drift.smooth_centroid[window, 1:]
@@ -49,7 +49,6 @@ def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: We
             values = evaluate_density(density, jets, spread)[:, rows, columns].astype(float)
             values -= _at_background(density, drift.background[window])[:, None]
             sums[density][window] = np.stack([values.sum(1), (x * values).sum(1), (y * values).sum(1)], 1) * area
-        return len(rows_of(window))
 
     over_chunks(integrate, len(field))
     moments = np.zeros((len(terms), len(field), 2))

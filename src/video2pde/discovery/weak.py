@@ -11,7 +11,6 @@ costs only the time integral.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -28,7 +27,7 @@ from video2pde.discovery.timekernels import time_kernels, TimeKernels
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid, noise_weights
 from video2pde.flow import Flow
-from video2pde.parallel import count_workers
+from video2pde.parallel import count_workers, parallel_map
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U, U_X, U_Y
 from video2pde.terms.term import compile_density, Order, Term
@@ -150,12 +149,11 @@ def weak_columns(
     plan = _Plan(terms, widths, field.grid, box)
     filtered = np.empty((plan.slots, len(rows_of(box[0])), len(rows_of(box[1])), len(field)), np.float32)
 
-    def assemble(window: slice) -> int:
+    def assemble(window: slice) -> None:
         jets, spread = frame_jets(field, window, sigma, settings.noise_correction) if plan.nonlinear else (None, None)
         pushed = None if moments is None else moments[:, window]
         carried = velocity[window] if given is None else given.velocity(field.times[window], field.grid)
         filtered[..., window] = plan.filter(field.values[window], jets, spread, carried, pushed)
-        return len(rows_of(window))
 
     over_chunks(assemble, len(field), progress)
     origin = (box[0].start, box[1].start)
@@ -281,18 +279,19 @@ def is_nonlinear(density: sympy.Expr) -> bool:
     return bool(density.free_symbols) and (density.has(U_X, U_Y) or sympy.diff(density, U, 2) != 0)
 
 
-def over_chunks(work: Callable[[slice], int], frames: int, progress: Callable[[int, int], None] | None = None) -> None:
+def over_chunks(work: Callable[[slice], None], frames: int, progress: Callable[[int, int], None] | None = None) -> None:
     """Run ``work`` on chunks of frames over the cores; each thread computes alone, BLAS included."""
     threads = min(count_workers("auto"), MOST_THREADS)
     size = FRAMES_AT_ONCE // max(threads, 2)
     chunks = [slice(start, min(start + size, frames)) for start in range(0, frames, size)]
-    done = 0
+
+    def report(done: int, _: int) -> None:
+        if progress is not None:
+            progress(min(done * size, frames), frames)
+
     # BLAS threads of several calls at once wait for each other: one thread per chunk is several times faster
-    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        for count in pool.map(work, chunks):
-            done += count
-            if progress is not None:
-                progress(done, frames)
+    with threadpool_limits(1):
+        parallel_map(work, chunks, threads, report, kind="threads")
 
 
 def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tuple[Jets, Jets | None]:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from video2pde.calibration import Calibration
-from video2pde.calibration.start import smooth_frame
 from video2pde.calibration.window import prepare_window, Window
 from video2pde.field import Field
 from video2pde.fit.faults import Faults, SPACE
 from video2pde.fit.noise import CALM, cell_noise, Memory, noise_by_level, NoiseLevels
 from video2pde.rollout.model import Model
+from video2pde.rollout.start import smooth_frame
 from video2pde.settings import Settings
 
 Array = NDArray[np.float64]

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import cumulative_trapezoid
 
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
@@ -96,7 +97,8 @@ def draw_samples(
     trained = ~held & inside
     pool = _draw(rng, weight, trained, min(POOL_POINTS, 8 * int(trained.sum())), concentration)
     held_out = _draw(rng, weight, held & inside, HELD_OUT_POINTS, concentration)
-    shift = _displacement(velocity, field.dt) if frame == "moving" else np.zeros_like(velocity)
+    moved = velocity if frame == "moving" else np.zeros_like(velocity)
+    shift = cumulative_trapezoid(moved, dx=field.dt, axis=0, initial=0.0)
     length = 0.5 * max(np.ptp(field.grid.x) + np.ptp(shift[:, 0]), np.ptp(field.grid.y) + np.ptp(shift[:, 1]))
     duration = 0.5 * field.duration
     place = _Place(
@@ -157,12 +159,6 @@ def _draw(
     chosen = np.searchsorted(cumulative, rng.random(by_weight) * cumulative[-1])
     parts = [places[np.minimum(chosen, len(places) - 1)], rng.choice(places, count - by_weight)]
     return np.concatenate(parts)
-
-
-def _displacement(velocity: NDArray[np.float64], dt: float) -> NDArray[np.float64]:
-    """Integrate v(t) by trapezia, from zero at the first frame."""
-    steps = 0.5 * (velocity[1:] + velocity[:-1]) * dt
-    return np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from video2pde.calibration import Calibration
-from video2pde.calibration.front import FrontFit
 from video2pde.frap.recovery import Recovery
+from video2pde.front import FrontFit
 from video2pde.refinement.result import check_agreement, Refinement
 from video2pde.report.document import Check
 from video2pde.report.rollout_tables import list_errors

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import cumulative_trapezoid
 
 from video2pde.errors import InputError
 from video2pde.field import Grid
@@ -58,8 +59,7 @@ def evolve_cole_hopf(
     if first.shape != grid.shape or not np.isfinite(first).all():
         raise InputError(f"the first frame must be finite and of shape {grid.shape}, not {first.shape}")
     v = np.zeros((len(t), 2)) if velocity is None else np.asarray(velocity, float) * model.drift_scale
-    shift = np.zeros((len(t), 2))
-    shift[1:] = np.cumsum(0.5 * (v[1:] + v[:-1]) * np.diff(t)[:, None], axis=0)
+    shift = cumulative_trapezoid(v, t, axis=0, initial=0.0)
     exponent = a / beta
     if abs(exponent) * np.ptp(first) > LARGEST_EXPONENT:
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from video2pde.errors import InputError
 from video2pde.field import Grid
-from video2pde.parallel import count_workers
+from video2pde.parallel import map_threads
 from video2pde.rollout import driver
 from video2pde.rollout.kernels import compile_kernel, Kernel, Structure
 from video2pde.rollout.model import Model
@@ -354,12 +353,7 @@ def _run(
         return _report(task, out, *_advance(task, kernel, grid, settings, region, out), settings)
 
     jobs = list(zip(tasks, kernels, [None] * len(tasks) if outs is None else outs, strict=True))
-    count = min(count_workers(workers), len(jobs))
-    if count <= 1:
-        return [run(job) for job in jobs]
-    # threads, not processes: the compiled loop runs without the interpreter's lock, and frames are not copied
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(run, jobs))
+    return map_threads(run, jobs, workers)
 
 
 def _advance(

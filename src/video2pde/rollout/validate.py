@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from video2pde.field import Field
-from video2pde.parallel import count_workers
+from video2pde.parallel import map_threads
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
@@ -249,8 +248,7 @@ class _Judge:
         return scores
 
     def _measure_all(self, rollouts: Sequence[Rollout], workers: int | Literal["auto"]) -> list[Metrics]:
-        with ThreadPoolExecutor(count_workers(workers)) as pool:
-            return list(pool.map(lambda rollout: self.reference.measure(rollout.values), rollouts))
+        return map_threads(lambda rollout: self.reference.measure(rollout.values), rollouts, workers)
 
     def _score(
         self, name: str, mode: Mode, model: Model, rollout: Rollout, full: Metrics, one_step: Metrics, reference: Score

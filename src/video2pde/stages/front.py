@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from video2pde.calibration import Calibration
-from video2pde.calibration.front import fit_front, FrontFit
 from video2pde.drift import Drift
 from video2pde.field import Field
+from video2pde.front import fit_front, FrontFit
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.model import Model
 from video2pde.settings import Settings

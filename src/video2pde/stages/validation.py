@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.calibration.start import estimate_start
 from video2pde.discovery.moments import law_velocity, term_moments
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.rollout.model import Model
+from video2pde.rollout.start import estimate_start
 from video2pde.rollout.validate import DRIFT, validate, Validation
 from video2pde.rollout.window import roll_out
 from video2pde.settings import Settings

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import simpson
+from scipy.integrate import cumulative_trapezoid, simpson
 from scipy.interpolate import CubicHermiteSpline
 
 from video2pde.field import Grid
@@ -129,8 +129,7 @@ def evolve(law: Model, u0: Array, times: Array, velocity: Array, grid: Grid) -> 
     rollout = simulate(law, u0, times, grid, velocity, CLOSED)
     if rollout.failed:
         raise ArithmeticError(rollout.reason)
-    shift = np.zeros((len(times), 2))
-    shift[1:] = np.cumsum(0.5 * (velocity[1:] + velocity[:-1]) * np.diff(times)[:, None], axis=0)
+    shift = cumulative_trapezoid(velocity, times, axis=0, initial=0.0)
     return Evolution(times, np.asarray(rollout.values, float), shift, grid)
 
 

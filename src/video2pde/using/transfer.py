@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from video2pde.calibration.start import estimate_start
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
 from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
+from video2pde.rollout.start import estimate_start
 from video2pde.rollout.validate import DIFFUSION, DRIFT, PERSISTENCE, skill_of
 from video2pde.rollout.window import roll_out
 from video2pde.settings import Settings

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 Array = NDArray[np.float64]
-Draw = tuple[Array, Array, Array]
-"""Coefficients, drift and the flow's unknowns of one replicate."""
 
 
 def draw_blocks(frames: int, length: int, rng: np.random.Generator) -> NDArray[np.int64]:
