@@ -29,6 +29,7 @@ LINES = {
     "that is taken off, and ± {half:.2g} stays.",
     budget.LACK_OF_FIT: "Both halves of the frames ask for values of {name} that differ by {apart:.2g} beyond noise; "
     "{factor} times that is counted.",
+    budget.LIGHT: "Light that may have changed unseen counts as ± {half:.2g}.",
     budget.ENCODER: "What the encoder held back and smoothed counts as ± {half:.2g}.",
 }
 """What each line of the budget found, in words."""

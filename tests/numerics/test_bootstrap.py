@@ -17,6 +17,7 @@ from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, linear_wor
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.problem import Problem
+from video2pde.field import Light
 from video2pde.recording.synth import noisy
 from video2pde.resampling import draw_blocks, politis_white
 
@@ -165,6 +166,25 @@ def test_a_constant_added_to_the_picture_moves_terms_without_gradients(posed: Po
     seen = (fit_rollout(shifted, again, OPTIONS).coefficients - fit.coefficients) / 2e-3
     assert offset == pytest.approx(seen, rel=0.15)
     assert abs(offset[0] / guess[0]) > 5
+
+
+@pytest.mark.parametrize("observable", ["dark", "bright"])
+def test_light_that_may_have_changed_widens_what_it_would_move(observable: str) -> None:
+    """The budget's line is what a fit to the same field in such light finds; weak decay answers as strongly."""
+    field, unknown = known_field("B", 64, 120), 2e-3
+    problem, guess = pose(replace(field, light=Light(unknown, observable)), "B")
+    fit = fit_rollout(problem, guess, OPTIONS)
+    boot = bootstrap_fit(problem, fit, OPTIONS.model_copy(update={"replicates": 2}))
+    along = np.linspace(0, unknown, len(field), dtype=np.float32)[:, None, None]
+    share = 1 - field.values if observable == "dark" else field.values
+    changed, again = pose(replace(field, values=field.values + along * share), "B")
+    moved = fit_rollout(changed, again, OPTIONS).coefficients - fit.coefficients
+    assert (np.abs(boot.light - moved) < 0.1 * np.abs(moved) + 5e-4 * np.abs(guess)).all()
+    assert abs(moved[0] / guess[0]) > 2e-3
+    [line] = [line for line in calibrate("B", problem, {"weak": guess}, SETTINGS).budget if line.name == budget.LIGHT]
+    assert line.uncertainty == pytest.approx(np.abs(boot.light), rel=0.05)
+    unlit, _ = pose(field, "B")
+    assert all(line.name != budget.LIGHT for line in calibrate("B", unlit, {"weak": guess}, SETTINGS).budget)
 
 
 def test_what_lies_outside_a_mask_rises_with_a_constant(posed: Posed) -> None:

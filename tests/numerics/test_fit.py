@@ -14,7 +14,7 @@ from video2pde.calibration import Calibration
 from video2pde.discovery.weighted import Profiles
 from video2pde.drift import estimate_drift
 from video2pde.estimate import Estimate
-from video2pde.field import Field, Grid, Windows
+from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit.blocks import BlockScale
 from video2pde.fit.explain import ask_suspects, Asked, name_cause
 from video2pde.fit.faults import recording_faults
@@ -44,6 +44,8 @@ def filmed(law: str, change: str = "", noise: float = NOISE, seed: int = 1) -> F
     across = np.linspace(-1.0, 1.0, SIDE)
     if change == "gain":
         u = 1 - (1 - u) * (1 - 0.05 * t)
+    elif change == "faint gain":
+        u = 1 - (1 - u) * (1 - 0.003 * t)
     elif change == "uneven light":
         u = 1 - (1 - u) * (1 - 0.1 * (across[:, None] ** 2 + across[None, :] ** 2))
     elif change == "response":
@@ -91,6 +93,19 @@ def test_a_wrong_law_leaves_more(law: str, wrong: str) -> None:
     view, fit = look(filmed(law), wrong)
     assert not _weak_scale(view, fit).passes
     assert fit.unexplained > 3 * fit.expected
+
+
+def test_light_that_may_have_changed_is_no_lack_of_fit() -> None:
+    """A change of 0.2 % speaks against diffusion alone, unless so much is known to be possible."""
+    field = filmed("A", "faint gain")
+    ratios = []
+    for light in (None, Light(0.002, "dark")):
+        view, fit = look(replace(field, light=light), "A")
+        ratios.append(_weak_scale(view, fit))
+    assert not ratios[0].passes
+    assert ratios[1].passes
+    view, fit = look(replace(filmed("A", "gain"), light=Light(0.002, "dark")), "A")
+    assert not _weak_scale(view, fit).passes
 
 
 @pytest.mark.parametrize("law", ["A", "C"])

@@ -12,9 +12,16 @@ from video2pde.calibration.window import prepare_window
 from video2pde.errors import InputError
 from video2pde.field import Encoding, Field, Grid
 from video2pde.field.cells import deconvolve_cells
-from video2pde.recording import read_field
-from video2pde.recording.encoding import correct_b_frames, held_back, LONGEST, measure_encoding, measure_lag
-from video2pde.recording.synth import Camera, make_case, render_film
+from video2pde.recording import read_field, read_recording
+from video2pde.recording.encoding import (
+    copied_noise,
+    correct_b_frames,
+    held_back,
+    LONGEST,
+    measure_encoding,
+    measure_lag,
+)
+from video2pde.recording.synth import Camera, make_case, Optics, render_film
 
 FRAMES, SIZE, GAP = 41, 24, 4
 LEVEL = 1 / 255
@@ -189,3 +196,37 @@ def test_noise_leaves_nothing_repeated_and_a_still_picture_has_nothing_to_hold_b
     noise = np.random.default_rng(0).normal(0, 1e-3, (41, 8, 8)).astype(np.float32)
     assert held_back(ramp(step=4) + noise, LEVEL) == 0.0
     assert held_back(np.full((10, 4, 4), 0.2, np.float32), LEVEL) == 0.0
+
+
+def spreading(frames: int, copied: float, seed: int = 3) -> np.ndarray:
+    """Return a blot that grows, on a texture, its noise copied from the frame before with a probability."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[-20:20, -20:20]
+    texture, noise = rng.normal(0, 0.05, x.shape), rng.normal(0, 0.01, x.shape)
+    out = []
+    for k in range(frames):
+        new = rng.random(x.shape) >= copied
+        noise = np.where(new, rng.normal(0, 0.01, x.shape), noise)
+        out.append(np.exp(-(x**2 + y**2) / (60 + k)) + texture + noise)
+    return np.array(out, np.float32)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.8])
+def test_copied_noise_is_seen_beside_a_texture_that_stands_still(share: float) -> None:
+    assert copied_noise(spreading(120, share)) == pytest.approx(share, abs=0.04)
+
+
+@pytest.mark.parametrize("codec", ["ffv1", "h264"])
+def test_an_encoder_still_shows_in_frames_that_were_put_back(tmp_path: Path, codec: str) -> None:
+    """Resampled frames repeat nothing exactly; without an encoder nothing is held back."""
+    camera = Camera(
+        size=(160, 160), frames=80, noise=0.01, crf=26, codec=codec, container="mkv", optics=Optics(shake=0.8)
+    )
+    result = read_recording(render_film(make_case("A"), tmp_path, camera))
+    assert result.motion is not None
+    assert result.motion.corrected
+    encoding = result.field.encoding
+    assert encoding is not None
+    assert held_back(result.field.values, encoding.level) < 0.01
+    assert (encoding.held_back > 0.1) == (codec == "h264")
+    assert codec == "h264" or encoding.held_back < 0.02

@@ -15,6 +15,7 @@ from recording_files import blot, levels
 from video2pde.errors import InputError
 from video2pde.recording import read_recording
 from video2pde.recording.base import Header
+from video2pde.recording.channel import best_channel
 from video2pde.recording.film import Film
 from video2pde.recording.response import choose_response, CURVES, Response
 from video2pde.recording.synth import Camera, make_case, Optics, render_film
@@ -158,6 +159,22 @@ def test_stacks_with_channels_offer_them(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read(tmp_path / name, channel=2).field.values, result.field.values)
         with pytest.raises(InputError, match="it has channel 1, channel 2"):
             read(tmp_path / name, channel=3)
+
+
+def test_ink_is_read_in_the_colour_that_it_takes_away() -> None:
+    """Also where that is hardly clearer than luma, because its noise is larger, too: u would be a third of itself."""
+    rng = np.random.default_rng(5)
+    share, noise = np.array([0.15, 0.25, 1.0]), np.array([1.0, 1.0, 2.4])
+    shape = (3, *blot()[0].shape)
+
+    def frame(k: int) -> np.ndarray:
+        return 200 - 100 * blot()[k] * share[:, None, None] + noise[:, None, None] * rng.normal(0, 1, shape)
+
+    pairs = [(frame(k), frame(k + 1)) for k in range(0, len(blot()) - 1, 4)]
+    chosen = best_channel(pairs, ("r", "g", "b"), (0.3, 0.6, 0.1), 1.0)
+    ratio = {view.name: view.ratio for view in chosen.views}
+    assert ratio["luma"] < ratio["b"] < 1.5 * ratio["luma"]
+    assert chosen.name == "b"
 
 
 def test_channels_that_are_not_there(tmp_path: Path) -> None:

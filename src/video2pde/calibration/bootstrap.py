@@ -37,6 +37,8 @@ BATCH, FEW_FRAMES = 5, 8
 Fixed, so that a replicate does not depend on the number of workers."""
 OFFSET = 1e-3
 """Constant that is added to u to see how the coefficients answer."""
+DIMMED = 3e-5
+"""Relative change of the light for the same purpose: small, because weak growth answers strongly."""
 LINEAR = 0.5
 """Relative change of a coefficient up to which a replicate's linear step counts as converged."""
 
@@ -48,7 +50,7 @@ class Bootstrap:
     ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their mean less the fit's;
     ``value``, ``low``, ``high``: the fit's estimate less the bias and its 95 % interval by statistics alone;
     ``velocity_std`` (t, 2): the spread of v(t); ``offset`` (K,): how the coefficients answer to a constant added to u;
-    ``flow_std``: the spread of the flow's unknowns.
+    ``light`` (K,): how they answer to what is not known of the light; ``flow_std``: the spread of the flow's unknowns.
     """
 
     block_length: int
@@ -61,6 +63,7 @@ class Bootstrap:
     velocity_std: Array
     failures: tuple[str, ...]
     offset: Array = field(default_factory=lambda: np.zeros(0))
+    light: Array = field(default_factory=lambda: np.zeros(0))
     flow_std: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -137,7 +140,8 @@ def bootstrap_fit(
             progress(min(done * BATCH, len(seeds)), len(seeds))
 
     results = [one for batch in parallel_map(work, batches, workers, report, kind="threads") for one in batch]
-    return replace(_summarise(problem, fit, length, results), offset=_answer_to_offset(world))
+    summary = _summarise(problem, fit, length, results)
+    return replace(summary, offset=_answer_to_offset(world), light=_answer_to_light(world))
 
 
 def _answer_to_offset(world: World) -> Array:
@@ -147,9 +151,25 @@ def _answer_to_offset(world: World) -> Array:
     times = len(window.times)
     # what lies outside a mask, and is followed there, rises with the rest
     raised = replace(world.problem, window=replace(window, values=window.values + np.float32(OFFSET)))
-    [answer] = refit(replace(world, problem=raised), everywhere, np.full(times, OFFSET), np.zeros((1, times), np.int64))
+    order = np.zeros((1, times), np.int64)
+    return _answer(replace(world, problem=raised), everywhere, np.full(times, OFFSET), order) / OFFSET
+
+
+def _answer_to_light(world: World) -> Array:
+    """Return how the coefficients change, (K,), if the light changed evenly by what is not known of it."""
+    window = world.problem.window
+    if window.light is None:
+        return np.zeros_like(world.fit.coefficients)
+    along = np.interp(window.times, window.times[[0, -1]], (0.0, DIMMED))
+    answer = _answer(world, window.light.share(world.truth), along, np.arange(len(along))[None])
+    return answer * window.light.unknown / DIMMED
+
+
+def _answer(world: World, error: Frames, size: Array, order: NDArray[np.int64]) -> Array:
+    """Return what an error of the recording, as ``refit`` takes it, does to the coefficients; 0 where unknown, (K,)."""
+    [answer] = refit(world, error, size, order)
     fitted = world.fit.coefficients
-    return np.zeros_like(fitted) if isinstance(answer, str) else (answer[0] - fitted) / OFFSET
+    return np.zeros_like(fitted) if isinstance(answer, str) else answer[0] - fitted
 
 
 def _residuals(problem: Problem, fit: Fit, world: World) -> Frames | None:

@@ -20,7 +20,7 @@ from video2pde.field import Encoding
 Array = NDArray[np.float64]
 
 STATISTICS, GRID, START, ROUNDING, ENCODER = "statistics", "grid", "initial frame", "rounding", "encoder"
-LACK_OF_FIT = "lack of fit"
+LIGHT, LACK_OF_FIT = "light", "lack of fit"
 
 GRID_LEFT, GRID_FLOOR = 0.2, 0.0003
 """Share of the grid's shift that may remain, and the relative error that stays where the grid resolves all; measured on
@@ -66,6 +66,11 @@ def rounding(encoding: Encoding, offset: Array) -> Correction:
     ``offset`` (K,): how the coefficients answer to a constant added to u; those of gradients hardly do.
     """
     return Correction(ROUNDING, np.zeros_like(offset), ZERO_LEVELS * encoding.level * np.abs(offset))
+
+
+def light(answer: Array) -> Correction:
+    """Count light that may have changed unseen; ``answer`` (K,): what that would do to the coefficients."""
+    return Correction(LIGHT, np.zeros_like(answer), np.abs(answer))
 
 
 def encoder(encoding: Encoding, coefficients: Array) -> Correction:

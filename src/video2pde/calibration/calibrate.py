@@ -215,6 +215,7 @@ def _draw_up(
     if boot is not None and np.isfinite(boot.low).all():
         lines.append(budget.statistics(boot))
         lines.append(budget.rounding(encoding, boot.offset))
+        lines += [budget.light(boot.light)] if problem.window.light is not None else []
     if best is not plain:
         lines.append(budget.initial_frame(found - plain.coefficients))
     if best.converged and options.optimizer == "lm":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.field import Encoding, Field, Grid
+from video2pde.field import Encoding, Field, Grid, Light
 from video2pde.field.cells import deconvolve_cells
 from video2pde.recording.encoding import correct_b_frames
 from video2pde.rollout.model import Model
@@ -31,7 +31,7 @@ class Window:
 
     ``values`` (t, y, x) float32, ``weight`` (y, x) 1 where a pixel counts and 0 elsewhere; ``outside``
     marks the pixels that do not obey the law: there a rollout follows the recording, or there are ``walls`` between;
-    ``encoding``: what storing the recording did to it.
+    ``encoding``: what storing the recording did to it; ``light``: how well its light is known.
     """
 
     values: Frames
@@ -41,6 +41,7 @@ class Window:
     outside: NDArray[np.bool_] | None = None
     encoding: Encoding | None = None
     walls: bool = False
+    light: Light | None = None
 
     @property
     def region(self) -> Region | None:
@@ -129,7 +130,7 @@ def prepare_window(field: Field, max_points: int | None = None, seed: int = 0, u
         weight = np.zeros(field.grid.shape)
         weight.flat[keep] = 1.0
     outside = None if field.core is None else ~field.core
-    return Window(values, field.times, field.grid, weight, outside, encoding, field.walls)
+    return Window(values, field.times, field.grid, weight, outside, encoding, field.walls, field.light)
 
 
 def noise_variance(window: Window) -> float:

@@ -65,6 +65,26 @@ class Encoding:
         return replace(self, b_frames=None if self.b_frames is None else self.b_frames[window])
 
 
+@dataclass(frozen=True)
+class Light:
+    """How well the light of a recording is known, measured when it was read (see ``recording.illumination``).
+
+    Parameters
+    ----------
+    unknown : relative change of the light, from beginning to end, that may be left in the recording.
+    observable : what u is of the light: dark, 1 − I; bright, I; absorbance, −log₁₀ I.
+    """
+
+    unknown: float
+    observable: str
+
+    def share(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return how much u changes for each relative change of the light, where u has these values."""
+        if self.observable == "absorbance":
+            return np.full_like(values, 1 / np.log(10))
+        return 1 - values if self.observable == "dark" else values
+
+
 @dataclass(frozen=True, eq=False)
 class Field:
     """Hold a scalar field sampled in space and time.
@@ -78,6 +98,7 @@ class Field:
     walls : whether nothing passes the mask's edge; otherwise what is seen outside it drives what is inside.
     recorded_times : the container's frame times as they stand there (rounded, perhaps), seconds.
     encoding : what storing the recording did to it; None: nothing that is known.
+    light : how well its light is known; None: as well as can be.
     """
 
     values: NDArray[np.float32]
@@ -88,6 +109,7 @@ class Field:
     provenance: Provenance = field(default_factory=Provenance)
     encoding: Encoding | None = None
     walls: bool = False
+    light: Light | None = None
 
     def __post_init__(self) -> None:
         # views, so that the caller's own arrays stay writeable
@@ -158,8 +180,11 @@ class Field:
         """Take a run of frames; times keep their origin, so that windows stay comparable."""
         recorded = None if self.recorded_times is None else self.recorded_times[window]
         encoding = None if self.encoding is None else self.encoding.frames(window)
+        times, light = self.times[window], self.light
+        if light is not None and len(times) > 1:  # a part of the recording has a part of the change
+            light = replace(light, unknown=light.unknown * float(times[-1] - times[0]) / self.duration)
         return replace(
-            self, values=self.values[window], times=self.times[window], recorded_times=recorded, encoding=encoding
+            self, values=self.values[window], times=times, recorded_times=recorded, encoding=encoding, light=light
         )
 
     def __repr__(self) -> str:
@@ -196,6 +221,7 @@ class Field:
             "provenance": asdict(self.provenance),
             "encoding": None if self.encoding is None else asdict(replace(self.encoding, b_frames=None)),
             "walls": self.walls,
+            "light": None if self.light is None else asdict(self.light),
         }
         arrays: dict[str, Any] = {"values": self.values, "times": self.times}
         if self.mask is not None:
@@ -231,6 +257,7 @@ class Field:
                     Provenance(**origin),
                     None if known is None else Encoding(**{**known, "b_frames": stored.get("b_frames")}),
                     bool(meta.get("walls", False)),
+                    None if meta.get("light") is None else Light(**meta["light"]),
                 )
         except InputError:
             raise

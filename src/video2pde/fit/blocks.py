@@ -14,7 +14,7 @@ from scipy.ndimage import uniform_filter1d
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.window import prepare_window, Window
-from video2pde.field import Field
+from video2pde.field import Field, Light
 from video2pde.fit.faults import Faults, SPACE
 from video2pde.fit.noise import CALM, cell_noise, Memory, noise_by_level, NoiseLevels
 from video2pde.rollout.model import Model
@@ -178,7 +178,7 @@ def block_scales(
     """Average blocks over several scales and compare each with its noise.
 
     What the recording is known to get wrong counts as noise: ``share`` of what the law has changed (the grid), patches
-    that an encoder leaves off for long, and whole levels on flat ground.
+    that an encoder leaves off for long, whole levels on flat ground, and light that may have changed.
     """
     _, usual = cell_noise(train.values)
     scales = []
@@ -206,9 +206,17 @@ def block_scales(
             faulty = [share * changed, faults.patch / space * np.ones_like(left)]
             if faults.level > 0:
                 faulty.append(_rounding(bright, changed, faults.level, usual))
+            if train.light is not None:
+                faulty.append(_unknown_light(train.light, bright))
             noise = np.sqrt(noise**2 + sum(part**2 for part in faulty))
             scales.append(BlockScale((space, time), left, noise, left / np.maximum(noise, 1e-12)))
     return scales
+
+
+def _unknown_light(light: Light, bright: Array) -> Array:
+    """Return what an even change of the light, as far as it may be left, does to blocks (time, y, x)."""
+    along = (np.arange(len(bright)) + 0.5) / len(bright)
+    return np.asarray(light.unknown * along[:, None, None] * light.share(bright))
 
 
 def _rounding(bright: Array, changed: Array, level: float, cell: float) -> Array:

@@ -222,7 +222,18 @@ def fault_spread(view: View, coefficients: Mapping[str, float], faults: Faults) 
     if faults.zero > 0:
         shifted = faults.zero * answer_to_zero(view, coefficients)
         spread += np.outer(shifted, shifted)
-    return np.asarray(spread)
+    changed = rate_by_light(view)
+    return np.asarray(spread + np.outer(changed, changed))
+
+
+def rate_by_light(view: View) -> Array:
+    """Return the rate that an even change of the light, as far as it may be left, would show as, (M,)."""
+    light = view.film.light
+    if light is None or "u" not in view.terms:
+        return np.zeros(len(view.centres))
+    evenly = answer_to_zero(view, {"u": 1.0})  # a test function's average of 1
+    values = view.columns(["u"])[:, 0]
+    return np.asarray(light.unknown / view.film.duration * evenly * light.share(values / evenly))
 
 
 def patch_error(view: View, faults: Faults) -> float:

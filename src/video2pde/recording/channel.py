@@ -22,7 +22,9 @@ PLACES = 6  # in the film, at which two neighbouring frames are compared
 SIDE = 40  # blocks along the longer side whose means are compared
 STRONGEST = 95.0  # percentile of the blocks' changes that counts as the contrast
 ROUNDING = 0.3  # levels: noise of a pixel that is at least there
-BETTER = 1.5  # how much better than luma a channel must be to take its place
+BETTER = (
+    1.5  # how much clearer than luma, or darker, a channel must be to take its place: grey shows little of a colour
+)
 LUMA = "luma"
 
 
@@ -92,6 +94,9 @@ def best_channel(
 ) -> Channel:
     """Choose the channel with the largest contrast to noise; luma unless another is clearly better.
 
+    Laws that are not linear in u depend on its scale: a colour that ink takes away is read where it is taken away, even
+    if luma has as little noise beside its smaller changes.
+
     Parameters
     ----------
     pairs : two neighbouring frames at each of several places, each of shape (c, y, x).
@@ -112,7 +117,7 @@ def best_channel(
         views.append(ChannelView(name, contrast, float(np.hypot(noise, floor))))
     best = max(views, key=lambda view: view.ratio)
     plain = views[0]
-    if plain.name == LUMA and best.ratio < BETTER * plain.ratio:
+    if plain.name == LUMA and best.ratio < BETTER * plain.ratio and best.contrast < BETTER * plain.contrast:
         best = plain
     return Channel(best.name, None if best.name == LUMA else mixes[best.name], tuple(views))
 

@@ -9,6 +9,7 @@ instead: a cubic in time through the two on either side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -16,13 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.field import Encoding
+from video2pde.recording.resize import average_squares
 
-Frames = NDArray[np.float32]
+Frames = NDArray[np.floating]
 
 CHANGE = 0.02
 """Least range of u over the film that makes a cell one that changes."""
 STEPS = 120
 """Steps into which a film is divided to see what an encoder holds back."""
+REPEATED = 0.5
+"""Changes that an encoder holds back for each share of the noise that it copies: a third to nine tenths were seen."""
+PIXELS = 2
+"""Camera pixels a side, at least, over which noise is averaged before it is compared: encoders drop finer noise."""
 LATE = 0.1
 """Share of changes held back from which an encoder is taken to be late; without one, slow films reach nearly this."""
 LAGS = 0.01
@@ -35,13 +41,21 @@ LONGEST = 8
 it), the name says nothing."""
 
 
-def measure_encoding(values: Frames, level: float, b_frames: NDArray[np.bool_] | None = None) -> Encoding:
-    """Measure what storing did to a recording, from its field (t, y, x) and the size of a level in it."""
+def measure_encoding(
+    values: Frames, level: float, b_frames: NDArray[np.bool_] | None = None, remade: float | None = None
+) -> Encoding:
+    """Measure what storing did to a recording, from its field (t, y, x) and the size of a level in it.
+
+    Where frames were put back in place, or divided by their own light, what they repeat is no longer equal, and shows
+    in their noise alone: ``remade`` is then the number of camera pixels along a cell.
+    """
     held = held_back(values, level)
     late = False
     if b_frames is not None:
         lag, known_to = measure_lag(values, b_frames)
         late = held > LATE or abs(lag) > max(LAGS, CERTAIN * known_to)
+    if remade is not None:
+        held = max(held, REPEATED * copied_noise(values, math.ceil(PIXELS / remade)))
     return Encoding(level, held, b_frames, late)
 
 
@@ -53,15 +67,41 @@ def held_back(values: Frames, level: float) -> float:
     that without an encoder every change shows, while a flat background repeats by itself. Frames a given share of the
     film apart are compared, whatever its frame rate: more frames a second hold no more.
     """
-    values = values[:: max(1, round(len(values) / STEPS))]
-    some = values[:: max(1, len(values) // 20)]
-    changing = np.ptp(some, axis=0) > CHANGE
+    values, changing = _in_steps(values)
     repeats = counted = 0
     for before, after in pairwise(values):
         sloped = changing & (np.hypot(*np.gradient(after)) > level)
         repeats += int(np.count_nonzero(sloped & (after == before)))
         counted += int(np.count_nonzero(sloped))
     return repeats / max(counted, 1)
+
+
+def copied_noise(values: Frames, size: int = 1) -> float:
+    """Return the share of the noise, among the cells that change, that one frame (of t, y, x) has from the one before.
+
+    ``size`` cells a side are averaged first.
+
+    Noise is what a fourth difference in space leaves, less what stands still in the picture. Of independent frames it
+    differs by twice its own square, of frames that repeat each other by nothing.
+    """
+    values, changing = _in_steps(average_squares(values, size))
+    rough = _differ(_differ(values))[:, changing[2:-2, 2:-2]]
+    rough -= rough.mean(axis=0)
+    own = float((rough[1:] ** 2).sum() + (rough[:-1] ** 2).sum())
+    return max(0.0, 1 - float((np.diff(rough, axis=0) ** 2).sum()) / own) if own > 0 else 0.0
+
+
+def _in_steps(values: Frames) -> tuple[Frames, NDArray[np.bool_]]:
+    """Return frames a given share of the film apart, and the cells that change."""
+    values = values[:: max(1, round(len(values) / STEPS))]
+    return values, np.ptp(values[:: max(1, len(values) // 20)], axis=0) > CHANGE
+
+
+def _differ(values: Frames) -> Frames:
+    """Return the five-point Laplacian of frames, a cell less on each side."""
+    inner = values[:, 1:-1, 1:-1]
+    around = values[:, :-2, 1:-1] + values[:, 2:, 1:-1] + values[:, 1:-1, :-2] + values[:, 1:-1, 2:]
+    return np.asarray(around - 4 * inner)
 
 
 def correct_b_frames(values: Frames, b_frames: NDArray[np.bool_]) -> None:

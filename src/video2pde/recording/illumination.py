@@ -34,6 +34,7 @@ LARGEST = 0.5  # slow change of log g beyond which it is not light
 CLEARER = 0.6  # how much better light must explain the plume's content than a law does, or the other way round
 SMOOTHED = 2.0  # how much of flicker's standard deviation over √window its smoothed course may have
 POOR = 0.05  # share of the content's change beyond which an explanation is none
+LEFT = 0.0002  # relative change of the light that is left where it was divided out
 FEWEST = 40  # frames below which a plume may pass for background, because it hardly moves
 SMOOTH = 0.04  # share of the surface's range that the background may lie off it (rms)
 DEGREES = (2, 4)  # of the surface through the background
@@ -69,6 +70,11 @@ class Illumination:
     @property
     def corrected(self) -> bool:
         return bool(self.flat is not None or np.any(self.gain != 1))
+
+    @property
+    def unknown(self) -> float:
+        """Relative change of the light, from beginning to end, that may be left: what was seen and not divided out."""
+        return float(np.hypot(LEFT, self.slow if self.slow_is == "none" else 0.0))
 
 
 def measure_illumination(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.field import Field, Provenance
+from video2pde.field import Field, Light, Provenance
 from video2pde.progress import Progress
 from video2pde.recording.arrays import is_saved_field
 from video2pde.recording.base import Header
@@ -189,8 +189,11 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
         None if reading.header.limit is None else int(reading.header.limit).bit_length(),
     )
     b_frames = np.array(reading.b_frames[reading.first :]) if any(reading.b_frames) else None
-    encoding = None if header.limit is None else measure_encoding(values, _level(line, header.limit), b_frames)
-    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, encoding)
+    corrected = any(part is not None and part.corrected for part in (illumination, reading.motion))
+    remade = layout.inner[2] / layout.grid.shape[1] if corrected else None
+    encoding = None if header.limit is None else measure_encoding(values, _level(line, header.limit), b_frames, remade)
+    light = None if illumination is None else Light(illumination.unknown, settings.observable)
+    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, encoding, light=light)
     field = enclose(field) if walls else field
     checks = Checks(
         sampled=len(samples),

@@ -191,3 +191,10 @@ def _average_moved_cells(
 
 _average_moved = cast(Any, njit(nogil=True)(_average_moved_cells))
 _average = cast(Any, njit(nogil=True)(_average_cells))
+
+
+def average_squares(frames: NDArray[np.floating], size: int) -> NDArray[np.float64]:
+    """Average squares of ``size`` cells a side of frames (t, y, x); a rest at the far edges is dropped."""
+    rows, columns = (n // size * size for n in frames.shape[1:])
+    cut = frames[:, :rows, :columns].reshape(len(frames), rows // size, size, columns // size, size)
+    return np.asarray(cut.mean(axis=(2, 4), dtype=np.float64))

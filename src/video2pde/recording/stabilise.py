@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.recording.resize import average_squares
+
 Array = NDArray[np.float64]
 
 WORKING_SIDE = 100  # cells on the longer side, at most, that are compared
@@ -96,7 +98,7 @@ def measure_motion(frames: NDArray[np.float32], mode: str) -> Motion | None:
 
 def _measure(frames: NDArray[np.float32], mode: str) -> Motion | None:
     size = max(1, round(max(frames.shape[1:]) / WORKING_SIDE))
-    binned = _bin(frames, size)
+    binned = average_squares(frames, size)
     static = _find_static(binned)
     affine = mode != "shift"
     found = None
@@ -232,12 +234,6 @@ def turn(angle: float, zoom: float) -> Array:
 
 
 # ----------------------------------------------------------------------------- what is compared
-
-
-def _bin(frames: NDArray[np.float32], size: int) -> Array:
-    rows, columns = (n // size * size for n in frames.shape[1:])
-    cut = frames[:, :rows, :columns].reshape(len(frames), rows // size, size, columns // size, size)
-    return np.asarray(cut.mean(axis=(2, 4), dtype=np.float64))
 
 
 def _filter(frames: Array, sigma: float) -> Array:

@@ -50,6 +50,7 @@ BUDGET: Mapping[str, Colour] = {
     "grid": "green",
     "lack of fit": "orange",
     "encoder": "red",
+    "light": "sky",
 }
 """The lines of the error budget."""
 BASELINES: tuple[Colour, ...] = ("grey", "ink", "olive")
