@@ -59,7 +59,7 @@ def parallel_map(
         else:
             # spawn, not fork: the parent may hold threads of BLAS, numba or XLA
             context = multiprocessing.get_context("spawn")
-            pool = stack.enter_context(ProcessPoolExecutor(count, mp_context=context, initializer=_limit_threads))
+            pool = stack.enter_context(ProcessPoolExecutor(count, mp_context=context, initializer=limit_threads))
         futures = {pool.submit(function, item): index for index, item in enumerate(todo)}
         try:
             for future in as_completed(futures):
@@ -89,6 +89,7 @@ def map_threads(
         return list(pool.map(function, todo))
 
 
-def _limit_threads() -> None:
+def limit_threads() -> None:
+    """Let this process compute with one thread."""
     for name in _THREAD_LIMITS:
         os.environ[name] = "1"

@@ -52,6 +52,10 @@ WORKED_ON = {"": (SETTINGS,), "stages": ("*.npz", "*.json")}
 """What a run goes on from."""
 
 
+class FolderInUse(InputError):
+    """Another process works in the folder."""
+
+
 class Stage(NamedTuple, Generic[Artefact]):
     """A stage's artefact, the seconds that it took to compute, and whether that was in an earlier run."""
 
@@ -265,7 +269,7 @@ def _open_locked(path: Path, stages: Path) -> FileLock:
             who = f"process {int(holder.read_text(encoding='ascii'))}"
         except (OSError, ValueError):
             who = "another process"
-        raise InputError(f"{path} is in use by {who}; wait for it or choose another --out") from None
+        raise FolderInUse(f"{path} is in use by {who}; wait for it or choose another --out") from None
     except OSError as error:
         raise _not_writable(path, error) from None
     try:

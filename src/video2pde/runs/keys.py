@@ -11,6 +11,9 @@ from typing import Any
 from video2pde import __version__
 from video2pde.settings import RunSettings, Section, Settings
 
+WHERE = {"workers", "cluster"}
+"""Settings of the run that say who computes, not what."""
+
 
 def stage_key(
     name: str,
@@ -27,7 +30,7 @@ def stage_key(
     name : the stage.
     inputs : the keys of the stages before it that it reads, and the SHA-256 of files.
     settings : the sections that it reads: one, or several in a sequence or by name, among plain values if need be.
-        The number of workers never counts: it changes no result.
+        The number of workers, here or on a cluster, never counts: it changes no result.
     version : the package's.
     code : the hash of the code that computes it, see ``code.hash_code``.
     """
@@ -45,9 +48,9 @@ def stage_key(
 def plain(value: Any) -> Any:
     """Turn settings into what JSON can hold; a section carries its name, so that two cannot be mistaken."""
     if isinstance(value, Section):
-        left_out: Any = {"workers"} if isinstance(value, RunSettings) else {}
+        left_out: Any = WHERE if isinstance(value, RunSettings) else {}
         if isinstance(value, Settings):
-            left_out = {"run": {"workers"}}
+            left_out = {"run": WHERE}
         return [type(value).__name__, value.model_dump(mode="json", exclude=left_out)]
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}

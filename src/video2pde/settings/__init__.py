@@ -1,6 +1,6 @@
 """Settings: one frozen section per stage, four presets, and errors that name the key and the cure."""
 
-from video2pde.settings.load import load_settings, Settings
+from video2pde.settings.load import load_settings, parse_overrides, Settings
 from video2pde.settings.presets import PRESETS
 from video2pde.settings.sections import (
     CalibrationSettings,
@@ -39,4 +39,5 @@ __all__ = [
     "TermSettings",
     "WeakSettings",
     "load_settings",
+    "parse_overrides",
 ]

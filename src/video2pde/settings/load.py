@@ -136,7 +136,7 @@ def load_settings(
     if isinstance(overrides, Mapping):
         pairs: Iterable[tuple[str, Any]] = overrides.items()
     else:
-        pairs = (_split_override(text) for text in overrides)
+        pairs = parse_overrides(overrides).items()
     for key, value in pairs:
         path = key.split(".")
         nested: Any = value
@@ -157,6 +157,17 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read the settings file {path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"the settings file {path} is not valid TOML: {error}") from None
+
+
+def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:
+    """Read ``section.key=value`` texts as values by ``section.key``; of two for one key the later one counts.
+
+    Examples
+    --------
+    >>> parse_overrides(["recording.grid=64,64", "run.seed=3"])
+    {'recording.grid': [64, 64], 'run.seed': 3}
+    """
+    return dict(_split_override(text) for text in texts)
 
 
 def _split_override(text: str) -> tuple[str, Any]:

@@ -352,6 +352,10 @@ class RunSettings(Section):
     seed: Seed = Field(0, description="seed of everything that is random")
     workers: Annotated[int, Field(ge=1)] | Literal["auto"] = Field("auto", description="processes; auto: one per core")
     device: Literal["cpu", "gpu"] = Field("cpu", description="where rollouts and the network run")
+    cluster: str | None = Field(
+        None,
+        description="address of a dask.distributed scheduler that carries out the tasks of a study; none: this machine",
+    )
 
 
 class TermSettings(Section):
