@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
@@ -218,12 +218,13 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def load_run(folder: str | os.PathLike[str]) -> Run:
+def load_run(folder: str | os.PathLike[str], stages: Collection[str] | None = None) -> Run:
     """Read what a run has left in its folder so far.
 
     Parameters
     ----------
     folder : as given to ``--out``; artefacts in it of an older run with other settings are left out.
+    stages : those to read; None: all.
 
     Returns
     -------
@@ -247,7 +248,8 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
     for path in sorted((place / "stages").glob("[0-9][0-9]-*.npz")):
         meta = read_meta(path)
         name = str(meta["stage"])
-        if name in STAGES and (standing is None or standing.get(name) == meta["key"]):
+        wanted = name in (STAGES if stages is None else stages)
+        if wanted and (standing is None or standing.get(name) == meta["key"]):
             artefacts[name] = load_artefact(path)
             if not is_artefact(name, artefacts[name]):
                 raise InputError(f"{path} holds no artefact of its stage; run 'video2pde run' again")

@@ -17,6 +17,7 @@ from video2pde import __version__
 from video2pde.cli import recording, using
 from video2pde.cli import run as run_commands
 from video2pde.cli import studio as studio_command
+from video2pde.cli import study as study_command
 from video2pde.cli.console import complain, prepare_console
 from video2pde.errors import InputError, missing_package, Video2pdeError
 
@@ -46,6 +47,8 @@ app.command(using.export)
 app.command(using.analyse)
 app.command(using.apply)
 app.command(studio_command.studio)
+app.command(study_command.study)
+app.command(study_command.sensitivity)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,166 @@
+"""Sensitivity: the law of one film under other reasonable settings.
+
+Every specification is an ordinary run in a folder of its own, up to the choice; the test window stays shut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from video2pde.errors import StageError
+from video2pde.estimate import Estimate
+from video2pde.pipeline import run_pipeline, STAGES
+from video2pde.record import load_run
+from video2pde.runs.events import Events
+from video2pde.settings import Settings
+from video2pde.study.films import count_stages
+from video2pde.study.specifications import Factor, Specification
+from video2pde.tasks import Failed, Workforce
+from video2pde.terms import Term
+
+Array = NDArray[np.float64]
+
+LAST = "selection"
+SPECIFICATIONS = "settings"
+"""Folder that holds the runs."""
+NEEDED = ("recording", "calibration", "fit", "selection")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker needs: the film, the folder and the settings."""
+
+    film: str
+    folder: str
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one specification found: the verdict, the terms that were chosen, and the base law's coefficients."""
+
+    specification: Specification
+    verdict: str
+    terms: tuple[str, ...]
+    estimates: Mapping[str, Estimate]
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How far one factor alone moves a coefficient: lowest and highest value over its levels, the base's among them."""
+
+    factor: str
+    low: float
+    high: float
+    at_low: str
+    at_high: str
+
+    @property
+    def range(self) -> float:
+        return self.high - self.low
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """A film's law under all specifications; the first of ``found`` has the settings as they were given."""
+
+    film: str
+    unit: str
+    factors: tuple[Factor, ...]
+    terms: tuple[Term, ...]
+    found: tuple[Found, ...]
+
+    @property
+    def base(self) -> Found:
+        return self.found[0]
+
+    @property
+    def same_law(self) -> float:
+        """The share of the specifications under which the same terms are chosen; those that failed do not count."""
+        tried = [found for found in self.found[1:] if not found.failure]
+        return float(np.mean([set(f.terms) == set(self.base.terms) for f in tried])) if tried else float("nan")
+
+    def effects(self, term: str) -> list[Effect]:
+        """Return what each factor alone does to a coefficient, the largest first."""
+        here, effects = self.base.estimates[term].value, []
+        for k, factor in enumerate(self.factors):
+            seen = [(here, factor.levels[0].label)]
+            alone = [f for f in self.found if f.specification.changed == (k,) and term in f.estimates]
+            seen += [(f.estimates[term].value, factor.levels[f.specification.levels[k]].label) for f in alone]
+            (low, at_low), (high, at_high) = min(seen), max(seen)
+            effects.append(Effect(factor.name, low, high, at_low, at_high))
+        return sorted(effects, key=lambda effect: -effect.range)
+
+    def explained(self, term: str) -> dict[str, float]:
+        """Return the share of a coefficient's scatter over all specifications that each factor's levels account for."""
+        seen = [f for f in self.found if term in f.estimates]
+        values = np.array([f.estimates[term].value for f in seen])
+        total = float(np.sum((values - values.mean()) ** 2))
+        shares = {}
+        for k, factor in enumerate(self.factors):
+            levels = np.array([f.specification.levels[k] for f in seen])
+            means = {level: values[levels == level].mean() for level in set(levels.tolist())}
+            between = float(sum((means[level] - values.mean()) ** 2 for level in levels.tolist()))
+            shares[factor.name] = between / total if total > 0 else 0.0
+        return shares
+
+
+def run_specifications(
+    film: Path,
+    factors: Sequence[Factor],
+    specifications: Sequence[Specification],
+    out: Path,
+    workforce: Workforce,
+    events: Events,
+) -> Sensitivity:
+    """Run the film under every specification, and gather what became of its law."""
+    tasks = [_task(film, each, out) for each in specifications]
+    events.stage("settings", "the film under other settings")
+
+    def progress(done: int, total: int) -> None:
+        stages = sum(count_stages(Path(task.folder)) for task in tasks)
+        events.progress(stages, total * (list(STAGES).index(LAST) + 1), f"{done} of {total} settings done")
+
+    outcomes = workforce.map(run_specification, tasks, progress, events.note)
+    if isinstance(outcomes[0], Failed):
+        raise StageError(f"the film cannot be analysed with the settings as given: {outcomes[0].reason}")
+    base = load_run(tasks[0].folder, NEEDED)
+    law = base.chosen
+    if law is None:
+        reason = "" if base.selection is None else base.selection.reason
+        raise StageError(f"there is no law whose sensitivity could be asked for: {reason}")
+    names = tuple(term.name for term in law.terms)
+    found = [
+        _gather(each, task, outcome, names) for each, task, outcome in zip(specifications, tasks, outcomes, strict=True)
+    ]
+    return Sensitivity(film.name, base.unit, tuple(factors), law.terms, tuple(found))
+
+
+def _task(film: Path, specification: Specification, out: Path) -> Task:
+    # a task keeps to one core: others run beside it
+    run = specification.settings.run.model_copy(update={"workers": 1, "cluster": None})
+    settings = specification.settings.model_copy(update={"run": run})
+    return Task(str(film.resolve()), str((out / SPECIFICATIONS / specification.name).resolve()), settings)
+
+
+def run_specification(task: Task) -> str:
+    """Run the film under one specification up to the choice, in a worker."""
+    run = run_pipeline(task.film, task.folder, task.settings, until=LAST)
+    assert run.selection is not None
+    return run.selection.verdict
+
+
+def _gather(specification: Specification, task: Task, outcome: str | Failed, names: Sequence[str]) -> Found:
+    if isinstance(outcome, Failed):
+        return Found(specification, "", (), {}, outcome.reason)
+    run = load_run(task.folder, NEEDED)
+    chosen = () if run.chosen is None else tuple(term.name for term in run.chosen.terms)
+    same = next((law for law in run.laws.values() if {term.name for term in law.terms} == set(names)), None)
+    estimates = {} if same is None else {name: same.estimates[name] for name in names}
+    return Found(specification, outcome, chosen, estimates)

@@ -1,0 +1,55 @@
+"""Joint calibration on films of one known law: normal equations that add up, and what they find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from calibration_problems import known_problem
+
+from video2pde.calibration import Fit
+from video2pde.calibration.fit import evaluate, fit_rollout
+from video2pde.calibration.linear import Linear
+from video2pde.settings import CalibrationSettings
+from video2pde.study.joint import joint_weights, solve_jointly
+from video2pde.study.own import Answer, eliminate_own, settle_own
+
+
+@pytest.fixture(scope="module")
+def fit() -> Fit:
+    problem, start = known_problem("C", 48, 60)
+    return fit_rollout(problem, start, CalibrationSettings())
+
+
+def test_what_is_left_of_the_equations_has_the_same_solution() -> None:
+    rng = np.random.default_rng(2)
+    columns, error = rng.normal(size=(60, 7)) * [1, 1e3, 1e-3, 1, 5, 1e4, 2], rng.normal(size=60)
+    linear = Linear(np.zeros((7, 1, 1)), np.ones(1, bool), columns.T @ columns, columns.T @ error)
+    curvature, slope = eliminate_own(linear, 2)
+    assert -np.linalg.solve(curvature, slope) == pytest.approx(linear.solve()[:2], rel=1e-6)
+    assert np.diag(np.linalg.inv(curvature)) == pytest.approx(linear.variances[:2], rel=1e-6)
+
+
+def test_own_unknowns_follow_the_law_that_is_given(fit: Fit) -> None:
+    """Drift and initial frame make up for part of a law that is not theirs, and the way back leads to their own."""
+    problem, _ = known_problem("C", 48, 60)
+    law = fit.coefficients * [1.02, 0.97]
+    fixed = evaluate(problem, problem.look({**fit.values, "law": law}, fit.start, fit.base, fit.modes))
+    linear = settle_own(problem, fit, law)
+    assert linear.cost < fixed.cost
+    asked = solve_jointly(law, [Answer("a", *eliminate_own(linear, 2), 1.0)])
+    assert asked == pytest.approx(fit.coefficients, rel=0.005)
+
+
+def test_films_that_know_more_count_more() -> None:
+    def film(name: str, wants: list[float], curvature: list[list[float]]) -> Answer:
+        matrix = np.array(curvature)
+        return Answer(name, matrix, matrix @ (np.zeros(2) - np.array(wants)), 1.0)
+
+    sure, unsure = film("a", [1.0, 2.0], [[9.0, 1.0], [1.0, 9.0]]), film("b", [2.0, 2.0], [[1.0, 0.0], [0.0, 1.0]])
+    found = solve_jointly(np.zeros(2), [sure, unsure])
+    assert found == pytest.approx(
+        joint_weights([sure, unsure])[0] @ [1.0, 2.0] + joint_weights([sure, unsure])[1] @ [2.0, 2.0]
+    )
+    assert 1.0 < found[0] < 1.15
+    shifted = solve_jointly(np.zeros(2), [sure, unsure], [np.array([0.1, 0.0]), np.array([0.1, 0.0])])
+    assert shifted - found == pytest.approx([0.1, 0.0], abs=1e-12)
