@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 IMPORT_NAMES = {"pillow": "PIL", "sse-starlette": "sse_starlette", "tomli-w": "tomli_w"}
 LOADED_BY_OTHERS = {"imagecodecs"}  # by tifffile, for compressed pages
-COMES_WITH = {"anyio", "czifile", "liffile", "markupsafe", "nd2", "roifile", "xarray"}  # with others, and extras
+COMES_WITH = {"anyio", "czifile", "distributed", "liffile", "markupsafe", "nd2", "roifile", "xarray"}  # extras, too
 
 
 def bounds(lines: list[str]) -> dict[str, str]:

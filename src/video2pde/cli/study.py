@@ -9,7 +9,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from video2pde.cli.console import complain, tell
-from video2pde.cli.options import DEFAULT_RECORDING, DEFAULT_SETTINGS, flag, RecordingOptions, SettingsOptions
+from video2pde.cli.options import (
+    DEFAULT_LAW,
+    DEFAULT_RECORDING,
+    DEFAULT_SETTINGS,
+    flag,
+    LawOptions,
+    RecordingOptions,
+    SettingsOptions,
+)
 from video2pde.cli.recording import Film
 from video2pde.cli.run import interruptible
 from video2pde.errors import InputError
@@ -24,6 +32,7 @@ def study(
     out: Annotated[Path, Parameter(help="Folder of the study; an unfinished one in it is continued.")],
     cluster: Cluster = None,
     figures: Annotated[bool, flag("Draw every film's figures, too.")] = False,
+    law: LawOptions = DEFAULT_LAW,
     settings: SettingsOptions = DEFAULT_SETTINGS,
 ) -> None:
     """Find one law for many films, or that there is none.
@@ -43,7 +52,7 @@ def study(
     from video2pde.tasks import Workforce
 
     preset = None if settings.preset == DEFAULT_SETTINGS.preset else settings.preset
-    given = Given(preset, settings.settings, settings.set)
+    given = Given(preset, settings.settings, law.joined(settings).set)
     if not films:
         raise InputError("study needs a study.toml, or two films or more")
     plan = read_plan(films[0], given) if len(films) == 1 and films[0].suffix == ".toml" else plan_films(films, given)
@@ -76,6 +85,7 @@ def sensitivity(
     ] = (),
     samples: Annotated[int, Parameter(help="Settings in which all are changed at once, spread over the levels.")] = 12,
     cluster: Cluster = None,
+    law: LawOptions = DEFAULT_LAW,
     recording: RecordingOptions = DEFAULT_RECORDING,
     settings: SettingsOptions = DEFAULT_SETTINGS,
 ) -> None:
@@ -96,7 +106,7 @@ def sensitivity(
     from video2pde.study.specifications import list_specifications, named_factors, usual_factors
     from video2pde.tasks import Workforce
 
-    chosen = settings.load(recording)
+    chosen = law.joined(settings).load(recording)
     if samples < 0:
         raise InputError(f"--samples {samples}: give 0 or more")
     check_recording(film, chosen)

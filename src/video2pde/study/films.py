@@ -49,10 +49,12 @@ def run_films(
 ) -> tuple[tuple[FilmRun, ...], dict[str, str]]:
     """Run every film; return those that were finished, and why others were not, by name."""
     tasks = [_task(film, out, figures) for film in plan.films]
+    # the report has no key, and the recovery is no stage unless it is asked for
+    expected = sum(len(STAGES) - 1 - (not task.settings.frap.enabled) for task in tasks)
 
     def progress(done: int, total: int) -> None:
         stages = sum(count_stages(Path(task.folder)) for task in tasks)
-        events.progress(stages, total * (len(STAGES) - 2), f"{done} of {total} films done")
+        events.progress(stages, expected, f"{done} of {total} films done")
 
     outcomes = workforce.map(run_film, tasks, progress, events.note)
     finished, failed = list[FilmRun](), dict[str, str]()

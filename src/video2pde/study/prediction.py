@@ -25,7 +25,11 @@ Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
 Window = Literal["validation", "test"]
 
-NEEDED = ("recording", "drift", "test")
+NEEDED: Mapping[Window, tuple[str, ...]] = {
+    "validation": ("recording", "drift"),
+    "test": ("recording", "drift", "test"),
+}
+"""Stages of a film's run that a prediction reads: before the choice, nothing that has seen the test window."""
 SHARED, OTHERS, PERSISTENCE = "shared law", "law of the other films", "nothing changes"
 MOST_FRAMES, MOST_SIDE = 100, 96
 """Of a film as it is shown beside the others."""
@@ -90,7 +94,7 @@ class Forecast:
 
 def predict(task: Forecast) -> Predicted:
     """Roll laws out over a film's window under its own measured drift, and score them."""
-    run = load_run(task.folder, NEEDED)
+    run = load_run(task.folder, NEEDED[task.window])
     field, windows, drift = run.field, run.windows, run.longest_drift
     assert field is not None
     assert windows is not None
