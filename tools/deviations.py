@@ -1,6 +1,6 @@
 """Run the whole pipeline on films with one broken assumption each, and count who was sure and wrong.
 
-Usage: python tools/deviations.py --set tuning|check [--only TEXT] [--workers N] [--page FILE]
+Usage: python tools/deviations.py --set tuning|check|second [--only TEXT] [--workers N] [--page FILE]
 
     right                 verdict ``law``, the film's terms, every true coefficient inside its interval
     wrong but said so     any other verdict, or a warning of the recording or of the fit
@@ -30,8 +30,26 @@ from video2pde.parallel import parallel_map
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "deviations"
-GRID = (120, 120)
+CELL = 2
+"""Camera pixels along a cell of the grid."""
 OUTCOMES = ("right", "wrong but said so", "sure and wrong")
+NAMES: dict[str, tuple[str, ...]] = {
+    "rotation": ("rotation", "flow"), "shear": ("strain", "flow"), "strain": ("strain", "flow"), "vortex": ("flow",),
+    "pulse": ("flow",), "divergence": ("divergence",), "source": ("source",), "halves": ("coefficients in space",),
+    "slowing": ("coefficients in time",), "anisotropy": ("anisotropy",), "fading": ("missing constant and u",),
+    "steep": ("front narrower than a cell",), "fourth": ("missing biharmonic",), "memory": ("memory",),
+    "immobile": ("immobile part",), "dimming": ("gain",), "exposure": ("gain",), "flicker": ("flicker",),
+    "steps": ("gain", "flicker"), "vignetting": ("uneven light",), "dome": ("uneven light",), "gamma": ("response",),
+}  # fmt: skip
+"""The suspects that are a deviation's right name; of other deviations no suspect is."""
+SAID = {
+    "saturation": "saturated",
+    "shake": "shake",
+    "handheld": "shake",
+    "exposure": "background",
+    "dimming": "background",
+}
+"""Deviations that a warning names, and its word."""
 HARMLESS = ("compression", "the starts of", "only ")
 """How warnings begin that say nothing about the law."""
 
@@ -43,8 +61,8 @@ def run_film(film: Film, overrides: dict[str, Any] | None = None) -> dict[str, A
 
     settings = load_settings(
         overrides={
-            "recording.grid": GRID, "run.workers": 1, "refinement.enabled": False, "front.enabled": False,
-            **(overrides or {}),
+            "recording.grid": tuple(side // CELL for side in film.camera.size), "run.workers": 1,
+            "refinement.enabled": False, "front.enabled": False, **(overrides or {}),
         }
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
@@ -80,12 +98,22 @@ def judge(film: Film, found: dict[str, Any], warnings: list[str]) -> dict[str, A
         "outcome": OUTCOMES[0] if right else OUTCOMES[1] if said else OUTCOMES[2],
         "verdict": found["verdict"], "reason": found["reason"], "chosen": selected["library"],
         "found": {name: entry["value"] for name, entry in selected["terms"].items()}, "terms": terms,
-        "warnings": warnings, "fit": fit, "suspects": [entry["name"] for entry in fit.get("suspects", [])],
+        "named": _named(film.deviation, fit, warnings), "warnings": warnings, "fit": fit,
+        "suspects": [entry["name"] for entry in fit.get("suspects", [])],
     }  # fmt: skip
 
 
+def _named(deviation: str, fit: dict[str, Any], warnings: list[str]) -> bool | None:
+    """Say whether the cause was named rightly; None where there is no name for it."""
+    if deviation not in NAMES and deviation not in SAID:
+        return None
+    cause = (fit.get("cause") or {}).get("name")
+    word = SAID.get(deviation)
+    return cause in NAMES.get(deviation, ()) or any(word is not None and word in line for line in warnings)
+
+
 def run_once(sources: str, again: bool, film: Film) -> dict[str, Any]:
-    """Give a film's result, from an earlier run of the same sources where there is one."""
+    """Return a film's result, from an earlier run of the same sources where there is one."""
     kept = KEPT / f"{film.key}.json"
     if kept.exists() and not again:
         known = json.loads(kept.read_text(encoding="utf-8"))
@@ -111,6 +139,8 @@ def write_table(results: list[dict[str, Any]]) -> str:
     for outcome in OUTCOMES:
         count = sum(result["outcome"] == outcome for result in results)
         lines.append(f"- {outcome}: {count} of {len(results)}")
+    asked = [result for result in results if result["outcome"] == OUTCOMES[1] and result.get("named") is not None]
+    lines.append(f"- the cause named rightly: {sum(result['named'] for result in asked)} of {len(asked)}")
     lines += ["", "| film | outcome | verdict | found (true) | named causes |", "| --- | --- | --- | --- | --- |"]
     for result in results:
         nominal = result["nominal"]
@@ -127,7 +157,7 @@ def write_table(results: list[dict[str, Any]]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run films with one broken assumption each.")
-    parser.add_argument("--set", choices=("tuning", "check"), default="tuning", help="which films")
+    parser.add_argument("--set", choices=("tuning", "check", "second"), default="tuning", help="which films")
     parser.add_argument("--only", default="", help="only the films whose name contains this text, or one of several|so")
     parser.add_argument("--workers", type=int, default=1, help="films at a time, each on one core")
     parser.add_argument("--again", action="store_true", help="run films again that have a result of these sources")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from video2pde.discovery.weighted import Profiles
 from video2pde.drift import estimate_drift
 from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid, Light, Windows
+from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
 from video2pde.fit.explain import ask_suspects, Asked, name_cause
 from video2pde.fit.faults import recording_faults
@@ -22,7 +24,7 @@ from video2pde.fit.judge import _limit, _weak_scale
 from video2pde.fit.law import fit_law, LawFit
 from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative_noise, repeated
 from video2pde.fit.observation import light_columns, response_columns
-from video2pde.fit.result import Scale, Suspicion
+from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, rounding_length
 from video2pde.fit.suspects import contrasts, SUSPECTS
 from video2pde.fit.view import build_view, View
@@ -255,3 +257,27 @@ def test_what_passes_the_edge_is_suspected_and_a_fading_background_is_not() -> N
     found = ask_edges(cut, calibrated({"laplacian": 1.0}))
     assert found is not None
     assert "measured" in found.words
+
+
+def test_what_explains_the_closest_law_is_the_cause_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law that is chosen by its forecasts need not be the one that leaves least."""
+    guilty = SimpleNamespace(name="flow")
+    blank = FitTest("", False, "", 0.1, 0.01, (), (), (), {}, None, "", np.zeros(0))
+
+    def judge(look: SimpleNamespace, asked: bool) -> FitTest:
+        found: Any = {"suspects": (guilty,), "cause": guilty} if asked else {}
+        return replace(blank, library=look.name, passes=not look.failing, **found)
+
+    def looks(name: str, calibration: float) -> SimpleNamespace:
+        return SimpleNamespace(name=name, failing=calibration > 1, excess=calibration)
+
+    bench = SimpleNamespace(look=looks, judge=judge)
+    monkeypatch.setattr(fit_judge, "_Bench", SimpleNamespace(of=lambda *_: bench))
+
+    def causes(calibrations: Any) -> list[str | None]:
+        nothing: Any = None
+        tests = fit_judge.test_laws(nothing, nothing, {}, calibrations, SETTINGS, 10)
+        return [None if test.cause is None else test.cause.name for test in tests.values()]
+
+    assert causes({"A": 3.0, "B": 2.0}) == ["flow", "flow"]
+    assert causes({"A": 3.0, "B": 0.5}) == [None, "flow"]

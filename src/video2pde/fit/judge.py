@@ -8,7 +8,7 @@ a right law fails in one recording of a hundred. Beyond noise, what the recordin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ def test_laws(
     """Test every calibrated law on the training window; ``moments`` by term as discovery found them.
 
     All laws are looked at on all scales. Suspects and parts of the window are asked about the laws that pass there,
-    or, where none does, about the one that leaves least.
+    or, where none does, about the one that leaves least; what explains it is the likeliest cause for all of them.
     """
     if not calibrations:
         return {}
@@ -68,7 +68,14 @@ def test_laws(
     looks = {name: bench.look(name, calibration) for name, calibration in calibrations.items()}
     passing = [name for name, look in looks.items() if not look.failing]
     closest = min(looks, key=lambda name: looks[name].excess)
-    return {name: bench.judge(look, name in passing or name == closest) for name, look in looks.items()}
+    tests = {name: bench.judge(look, name in passing or name == closest) for name, look in looks.items()}
+    if passing:
+        return tests
+    best = tests[closest]
+    return {
+        name: test if test.suspects else replace(test, suspects=best.suspects, cause=best.cause)
+        for name, test in tests.items()
+    }
 
 
 test_laws.__test__ = False  # type: ignore[attr-defined]
