@@ -142,7 +142,9 @@ def _show(field: Field, forecasts: Mapping[int, Frames]) -> Shown:
         whole[first : first + len(values)] = values
     kept = np.unique(np.linspace(0, len(field) - 1, min(MOST_FRAMES, len(field))).round().astype(int))
     step = -(-max(field.grid.shape) // MOST_SIDE)
-    return Shown(field.times[kept], _pool(field.values[kept], step), _pool(whole[kept], step))
+    # what lies outside a mask may be anything, and would take the colours for itself
+    inside = np.float32(1) if field.mask is None else field.mask.astype(np.float32)
+    return Shown(field.times[kept], _pool(field.values[kept] * inside, step), _pool(whole[kept] * inside, step))
 
 
 def _pool(values: Frames, step: int) -> Frames:
