@@ -10,8 +10,9 @@ from video2pde.calibration import Fit
 from video2pde.calibration.fit import evaluate, fit_rollout
 from video2pde.calibration.linear import Linear
 from video2pde.settings import CalibrationSettings
-from video2pde.study.joint import joint_weights, solve_jointly
-from video2pde.study.own import Answer, eliminate_own, settle_own
+from video2pde.study.equality import Asked
+from video2pde.study.joint import joint_weights, solve_jointly, weigh
+from video2pde.study.own import Answer, eliminate_own, OwnFit, settle_own
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +54,17 @@ def test_films_that_know_more_count_more() -> None:
     assert 1.0 < found[0] < 1.15
     shifted = solve_jointly(np.zeros(2), [sure, unsure], [np.array([0.1, 0.0]), np.array([0.1, 0.0])])
     assert shifted - found == pytest.approx([0.1, 0.0], abs=1e-12)
+
+
+def test_a_film_whose_interval_is_wider_than_noise_alone_counts_less() -> None:
+    def own(name: str, half: float) -> OwnFit:
+        asked = Asked(name, np.zeros(1), np.array([half]), np.ones((4, 1)))
+        return OwnFit(asked, np.zeros(1), np.zeros((3, 1)), None)
+
+    same = [Answer(name, np.array([[4.0]]), np.array([2.0]), 1.0) for name in "ab"]
+    weighted = weigh(same, {"a": own("a", 1.0), "b": own("b", 4.0)})
+    # variances differ by 16, and weights by the root of that; each film by itself asks for the same law as before
+    assert weighted[0].curvature / weighted[1].curvature == pytest.approx(4.0)
+    assert [float(w.slope[0] / w.curvature[0, 0]) for w in weighted] == pytest.approx([0.5, 0.5])
+    alike = weigh(same, {"a": own("a", 2.0), "b": own("b", 2.0)})
+    assert np.linalg.inv(alike[0].curvature)[0, 0] == pytest.approx((2.0 / 1.959964) ** 2)

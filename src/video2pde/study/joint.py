@@ -33,9 +33,8 @@ from video2pde.terms import Term
 
 Array = NDArray[np.float64]
 
-ROUNDS, SETTLED = 8, 0.1
-"""Most rounds of the shared law, and its change, in units of what white noise alone leaves unsure, below which it
-has settled: intervals are several times as wide."""
+ROUNDS, SETTLED = 8, 0.05
+"""Most rounds of the shared law, and its change, in units of its error, below which it has settled."""
 JOINT_DRAWS = 500
 """Replicates of the shared law."""
 
@@ -133,9 +132,9 @@ def fit_jointly(
     while rounds < ROUNDS and step >= SETTLED:
         rounds += 1
         events.progress(rounds, ROUNDS, f"{contender.library}: round {rounds} of the shared law")
-        point, answers = law, panel.ask(answer, law)
+        point, answers = law, weigh(panel.ask(answer, law), own)
         law = solve_jointly(point, answers)
-        step = float(np.max(np.abs(law - point) / _white_error(answers)))
+        step = float(np.max(np.abs(law - point) / _error(answers)))
     fits = tuple(own[each.film] for each in answers)
     return JointLaw(
         library=contender.library,
@@ -151,6 +150,24 @@ def fit_jointly(
     )
 
 
+def weigh(answers: Sequence[Answer], own: Mapping[str, OwnFit]) -> list[Answer]:
+    """Give each film the weight that its own interval suggests, half of the way there (on a logarithmic scale).
+
+    Over white noise alone, a film counts for more than it knows where noise is coloured or the law lacks something. Its
+    interval says by how much, but roughly: the whole way would give most weight to films that look sure by chance.
+    """
+    ratio = {}
+    for each in answers:
+        white = np.diag(np.linalg.inv(each.curvature))
+        ratio[each.film] = float(np.exp(np.mean(np.log((own[each.film].asked.half / NORMAL) ** 2 / white))))
+    middle = float(np.median(list(ratio.values())))
+    factors = {film: 1 / np.sqrt(middle * value) for film, value in ratio.items()}
+    return [
+        replace(each, curvature=factors[each.film] * each.curvature, slope=factors[each.film] * each.slope)
+        for each in answers
+    ]
+
+
 def _weighted_mean(own: Sequence[OwnFit]) -> Array:
     """Return the mean of the films' own laws, weighted by what each knows."""
     precision = np.stack([np.linalg.inv(fit.asked.covariance) for fit in own])
@@ -158,8 +175,8 @@ def _weighted_mean(own: Sequence[OwnFit]) -> Array:
     return np.asarray(np.linalg.solve(precision.sum(axis=0), right))
 
 
-def _white_error(answers: Sequence[Answer]) -> Array:
-    """Return the error (K,) of the shared law if all that films leave were white noise."""
+def _error(answers: Sequence[Answer]) -> Array:
+    """Return the error (K,) of the shared law by the films' weighted curvatures, about what its interval says."""
     total = sum((each.curvature for each in answers), np.zeros_like(answers[0].curvature))
     return np.asarray(np.sqrt(np.diag(np.linalg.inv(total))))
 
