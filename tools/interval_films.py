@@ -186,6 +186,7 @@ def describe(done: Any, problem: Any) -> dict[str, Any]:
         "half": None if boot is None else np.maximum(boot.value - boot.low, boot.high - boot.value).tolist(),
         "std": None if boot is None else boot.draws.std(axis=0, ddof=1).tolist(),
         "offset": None if boot is None else boot.offset.tolist(),
+        "light": None if boot is None else boot.light.tolist(),
         "shifts": {line.name: line.shift.tolist() for line in done.budget},
         "held_back": encoding.held_back,
         "level": encoding.level,

@@ -41,7 +41,7 @@ def lines_of(film: dict[str, Any]) -> list[dict[str, float]]:
     grid = shifts.get(budget.GRID, none)
     parts = {
         "error": found + shifts[budget.STATISTICS] + grid - truth,
-        "known": np.hypot(film["half"], budget.grid(grid, found).uncertainty),
+        "known": np.linalg.norm([film["half"], budget.grid(grid, found).uncertainty, film["light"]], axis=0),
         "START_LEFT": shifts.get(budget.START, none),
         "ZERO_LEVELS": film["level"] * np.array(film["offset"]),
         "HELD_BACK": film["held_back"] * found,
