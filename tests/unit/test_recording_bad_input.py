@@ -36,6 +36,15 @@ def error_line(path: Path, **keys: object) -> str:
     return line
 
 
+def test_a_film_whose_names_are_no_text(tmp_path: Path) -> None:
+    path = write_film(tmp_path / "a.mkv", noisy(12), codec="ffv1")
+    content = path.read_bytes()
+    name = b"ENCODER"
+    assert name in content
+    path.write_bytes(content.replace(name, b"ENC\x94DER"))
+    assert len(read_field(path)) == 12
+
+
 def test_missing_empty_and_unknown_files(tmp_path: Path) -> None:
     assert "no such recording" in error_line(tmp_path / "none.mp4")
     for name in ("a.mp4", "a.gif", "a.tif", "a.npy", "a.npz"):

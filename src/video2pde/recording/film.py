@@ -253,7 +253,7 @@ class Film:
 
     def _open(self) -> InputContainer:
         try:
-            return av.open(str(self.path.absolute()), options=OPEN_OPTIONS)
+            return open_container(self.path)
         except FFmpegError as error:
             raise InputError(
                 f"{self.path} cannot be read as a film: {_reason(error)}, 0 frames are readable; "
@@ -279,6 +279,11 @@ class Film:
             ) from None
         declared = f" of {stream.frames} declared" if stream.frames else ""
         raise InputError(f"{self.path} holds no frames: 0{declared} are readable")
+
+
+def open_container(path: Path) -> InputContainer:
+    """Open a film; names in it that are no UTF-8 are read with replacement characters."""
+    return av.open(str(path.absolute()), options=OPEN_OPTIONS, metadata_errors="replace")
 
 
 def _planes(bits: int) -> str:

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import av
 import numpy as np
 from av.container import InputContainer
 from av.error import FFmpegError
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.recording.base import Colourful, Frame, Header, Mix, Picture
-from video2pde.recording.film import Film, OPEN_OPTIONS, PixelFormat
+from video2pde.recording.film import Film, open_container, PixelFormat
 from video2pde.recording.pictures import PictureFolder, read_picture
 from video2pde.recording.source import open_recording
 
@@ -180,7 +179,7 @@ class _Film:
 
     def _opened(self) -> InputContainer:
         if self._container is None:
-            self._container = av.open(str(self._film.path.absolute()), options=OPEN_OPTIONS)
+            self._container = open_container(self._film.path)
             self._container.streams.video[0].thread_type = "SLICE"
             self._decoded = self._ahead = None
         return self._container
@@ -189,7 +188,7 @@ class _Film:
         """List the times of all packets, in order; a film that cannot be listed keeps its declared rate."""
         found: list[int] = []
         try:
-            with av.open(str(self._film.path.absolute()), options=OPEN_OPTIONS) as container:
+            with open_container(self._film.path) as container:
                 stream = container.streams.video[0]
                 for packet in container.demux(stream):
                     if packet.pts is not None and not packet.is_corrupt:
