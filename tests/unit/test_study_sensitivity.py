@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,12 +103,15 @@ def test_the_setting_that_matters_is_found() -> None:
     assert second.factor == "seed"
     assert found.explained("laplacian")["crop"] > 0.99
     assert found.same_law == pytest.approx(2 / 3)
+    assert found.inside("laplacian") == pytest.approx(1 / 3)
     assert "crop moves it most: 1 (crop 0) to 1.3 (crop 1)" in summarise_sensitivity(found)
 
 
 def test_the_page_shows_a_curve_and_a_tornado_for_each_coefficient() -> None:
     page = compose_sensitivity(sensitivity())
     assert page.head.verdict == "the law depends on settings"
+    same = replace(sensitivity(), found=tuple(replace(f, terms=("laplacian",)) for f in sensitivity().found))
+    assert compose_sensitivity(same).head.verdict.endswith("but coefficients leave their intervals")
     titles = [getattr(item, "title", "") for item in page.sections[0].items]
     assert titles[:3] == ["Specification curve of Δu", "Which settings these are", "What moves Δu"]
     assert [row[0] for row in list_found(sensitivity()).rows] == ["000", "001", "002", "003", "004"]

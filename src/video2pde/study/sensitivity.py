@@ -86,6 +86,14 @@ class Sensitivity:
         tried = [found for found in self.found[1:] if not found.failure]
         return float(np.mean([set(f.terms) == set(self.base.terms) for f in tried])) if tried else float("nan")
 
+    def inside(self, term: str) -> float:
+        """Return the share of a coefficient's values that lie inside its interval under the settings as given."""
+        here = self.base.estimates[term]
+        values = [found.estimates[term].value for found in self.found[1:] if term in found.estimates]
+        if not values or not here.has_interval:
+            return float("nan")
+        return float(np.mean([here.low <= value <= here.high for value in values]))
+
     def effects(self, term: str) -> list[Effect]:
         """Return what each factor alone does to a coefficient, the largest first."""
         here, effects = self.base.estimates[term].value, []

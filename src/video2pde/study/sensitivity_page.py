@@ -32,7 +32,8 @@ from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
 
 STEADY = 0.9
-"""Share of the specifications that must choose the same terms for the law to be called steady."""
+"""Share of the specifications that must choose the same terms, and of coefficients that must stay inside their
+intervals, for the law to be called steady."""
 
 
 def publish_sensitivity(folder: Path, found: Sensitivity) -> None:
@@ -126,12 +127,12 @@ def list_effects(found: Sensitivity) -> Sheet:
 
 def compose_sensitivity(found: Sensitivity) -> Page:
     """Compose the page: a curve and a tornado for each coefficient."""
-    steady = found.same_law >= STEADY
+    steady, verdict = _judge(found)
     failed = [each for each in found.found if each.failure]
     notes = tuple(Note(f"{each.specification.name}: {each.failure}", "warning") for each in failed[:5])
     first = {term.name: found.effects(term.name)[0].factor for term in found.terms}
     head = Head(
-        verdict="the law holds under other settings" if steady else "the law depends on settings",
+        verdict=verdict,
         level="good" if steady else "warning",
         summary="; ".join(f"{describe(t).text} follows {first[t.name]} most" for t in found.terms) + ".",
         headlines=(
@@ -155,13 +156,21 @@ def compose_sensitivity(found: Sensitivity) -> Page:
     )
 
 
+def _judge(found: Sensitivity) -> tuple[bool, str]:
+    """Say whether terms and coefficients stay what they are."""
+    if found.same_law < STEADY:
+        return False, "the law depends on settings"
+    if any(found.inside(term.name) < STEADY for term in found.terms):
+        return False, "the terms hold under other settings, but coefficients leave their intervals"
+    return True, "the law holds under other settings"
+
+
 def _section(found: Sensitivity, term: Term, place: int) -> Section:
     text, base = describe(term).text, found.base.estimates[term.name]
     values = [f.estimates[term.name].value for f in found.found if term.name in f.estimates]
-    inside = float(np.mean([base.low <= value <= base.high for value in values])) if base.has_interval else float("nan")
     sentence = (
         f"Between {min(values):.4g} and {max(values):.4g} over all settings, {base} under those given; "
-        f"{inside:.0%} of the values lie inside that interval."
+        f"{found.inside(term.name):.0%} of the other values lie inside that interval."
     )
     items: tuple[Item, ...] = (*_curve(found, term), _tornado(found, term))
     sheet = list_effects(found)
