@@ -19,6 +19,7 @@ from video2pde.rollout.colehopf import evolve_cole_hopf
 from video2pde.rollout.kernels import compile_kernel, Kernel, Structure
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate, simulate_batch
+from video2pde.rollout.task import Scheme
 
 A, BETA, DT = 9.005, 0.666, 34 / 1008
 DRIFT = (0.08, 0.28)
@@ -128,7 +129,7 @@ def bench_batch(workers: int = 2) -> list[Row]:
     u0 = first_frame()
 
     def run(count: int) -> Callable[[], Any]:
-        return lambda: simulate_batch(models, u0, times, GRID, velocity, frames=[20], workers=count)
+        return lambda: simulate_batch(models, u0, times, GRID, velocity, Scheme(workers=count), [20])
 
     stages = 16 * 3 * int(simulate(LAW, u0, times, GRID, velocity, frames=[20]).substeps.sum())
     one, many = fastest(run(1), run(workers), repeats=5)

@@ -13,6 +13,7 @@ from video2pde.recording.mask import enclose
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import simulate, simulate_batch, simulate_chunks
+from video2pde.rollout.task import Scheme
 from video2pde.rollout.validate import validate
 from video2pde.settings import load_settings, RolloutSettings
 from video2pde.using import SavedModel
@@ -89,7 +90,7 @@ def test_a_rim_drives_what_is_inside_between_frames() -> None:
     region = Region(inside, exact.astype(np.float32))
     rollout = simulate(DIFFUSION, exact[0], TIMES, GRID, None, OFF, region=region)
     np.testing.assert_allclose(rollout.values, exact, atol=1e-6)
-    pieces = [v for _, v, _ in simulate_chunks([DIFFUSION], exact[0], TIMES, GRID, None, OFF, chunk=2, region=region)]
+    pieces = [v for _, v, _ in simulate_chunks([DIFFUSION], exact[0], TIMES, GRID, None, Scheme(OFF, region=region), 2)]
     np.testing.assert_allclose(np.concatenate(pieces, axis=1)[0], rollout.values, atol=1e-9)
 
 
@@ -100,7 +101,7 @@ def test_open_edges_go_straight_on() -> None:
     np.testing.assert_allclose(simulate(DIFFUSION, slope, TIMES, GRID, None, opened).values[-1], slope, atol=1e-12)
     assert np.abs(simulate(DIFFUSION, slope, TIMES, GRID, None, mirrored).values[-1] - slope).max() > 0.01
     ours, theirs = (
-        simulate_batch([DIFFUSION], half_bleached(), TIMES, GRID, None, opened, device=device)[0].values
+        simulate_batch([DIFFUSION], half_bleached(), TIMES, GRID, None, Scheme(opened, device=device))[0].values
         for device in ("cpu", "gpu")
     )
     np.testing.assert_allclose(ours, theirs, atol=1e-12)

@@ -12,7 +12,8 @@ from video2pde.errors import StageError
 from video2pde.field import Grid
 from video2pde.rollout.kernels import cache_folder, compile_kernel, Structure, write_source
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import EDGES, simulate, simulate_batch
+from video2pde.rollout.simulate import simulate, simulate_batch
+from video2pde.rollout.task import EDGES, Scheme
 from video2pde.settings import RolloutSettings
 from video2pde.terms import CATALOGUE, Part, Term
 from video2pde.terms.stencil import apply_term
@@ -93,8 +94,8 @@ def test_jax_equals_numba(frame: np.ndarray, boundary: str) -> None:
     settings = RolloutSettings(boundary=boundary)
     models = [Model.of({"grad_squared": a, "laplacian": 0.3}, (0.9, 1.1)) for a in (1.0, 3.0)]
     models.append(Model((OWN, CATALOGUE["laplacian"]), (0.1, 0.2)))
-    ours = simulate_batch(models, frame, times, GRID, velocity, settings)
-    theirs = simulate_batch(models, frame, times, GRID, velocity, settings, device="gpu")
+    ours = simulate_batch(models, frame, times, GRID, velocity, Scheme(settings))
+    theirs = simulate_batch(models, frame, times, GRID, velocity, Scheme(settings, device="gpu"))
     for a, b in zip(ours, theirs, strict=True):
         assert not a.failed
         assert not b.failed

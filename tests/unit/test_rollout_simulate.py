@@ -12,6 +12,7 @@ from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import predict_one_step, simulate, simulate_batch, simulate_chunks
+from video2pde.rollout.task import Scheme
 from video2pde.settings import RolloutSettings
 
 GRID = Grid(24, 32, 24.0, 32.0)
@@ -34,7 +35,7 @@ def test_a_batch_equals_single_runs_on_any_number_of_threads(u0: np.ndarray) -> 
     starts = np.stack([u0, 0.9 * u0, u0[::-1], u0])
     singles = [simulate(m, s, TIMES, GRID, DRIFT).values for m, s in zip(models, starts, strict=True)]
     for workers in (1, 2, 5):
-        batch = simulate_batch(models, starts, TIMES, GRID, DRIFT, workers=workers)
+        batch = simulate_batch(models, starts, TIMES, GRID, DRIFT, Scheme(workers=workers))
         for single, rollout in zip(singles, batch, strict=True):
             np.testing.assert_array_equal(rollout.values, single)
     assert np.abs(singles[0] - singles[1]).max() > 1e-2

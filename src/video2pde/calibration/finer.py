@@ -20,6 +20,7 @@ from video2pde.calibration.start import initial_frame, start_modes
 from video2pde.field.cells import average_cells, deconvolve_cells, halve_pitch, refine_frame
 from video2pde.rollout.simulate import simulate_chunks
 from video2pde.rollout.start import smooth_frame
+from video2pde.rollout.task import Scheme
 
 Array = NDArray[np.float64]
 
@@ -56,9 +57,8 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
     start = refine_frame(smooth_frame(fit.start), fine)
     scene = problem.scene(fit.values, fit.start)
     values = np.empty_like(window.values)
-    for frames, rollouts, _ in simulate_chunks(
-        [scene.model], start, window.times, fine, scene.velocity[None], problem.rollout, workers=problem.workers
-    ):
+    scheme = Scheme(problem.rollout, workers=problem.workers)
+    for frames, rollouts, _ in simulate_chunks([scene.model], start, window.times, fine, scene.velocity[None], scheme):
         points = rollouts[0]
         values[frames] = average_cells(points) if cells else points[:, ::2, ::2]
     return deconvolve_cells(values) if cells else values

@@ -14,6 +14,7 @@ from video2pde.recording.encoding import correct_b_frames
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import simulate_chunks
+from video2pde.rollout.task import Scheme
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]
@@ -67,17 +68,8 @@ class Window:
         ``start`` (y, x) or (model, y, x), ``velocity`` (model, t, 2). Where a mask marks the region of the law, the
         rest of the picture follows the recording, or lies behind walls.
         """
-        for frames, values, _ in simulate_chunks(
-            models,
-            start,
-            self.times,
-            self.grid,
-            velocity,
-            settings,
-            chunk=chunk,
-            region=self.region,
-            workers=workers,
-        ):
+        scheme = Scheme(settings, region=self.region, workers=workers)
+        for frames, values, _ in simulate_chunks(models, start, self.times, self.grid, velocity, scheme, chunk):
             yield frames, values
 
 

@@ -25,7 +25,7 @@ from scipy.integrate import cumulative_trapezoid
 from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import Rollout
+from video2pde.rollout.task import Rollout
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]

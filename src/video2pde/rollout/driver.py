@@ -1,8 +1,8 @@
 """Time stepping of a rollout: the loop that is written once and compiled with every kernel.
 
-``kernels.py`` pastes the source of :func:`pad`, :func:`blow`, :func:`follow`, :func:`step` and :func:`advance` behind
-the generated ``stage`` and ``bound`` of a set of terms and compiles the whole with numba. The functions here are plain
-Python; ``stage``, ``bound`` and ``RADIUS`` are those of the generated module.
+``kernels.py`` pastes the source of :data:`PASTED` behind the generated ``stage`` and ``bound`` of a set of terms and
+compiles the whole with numba. The functions here are plain Python; ``stage``, ``bound`` and ``RADIUS`` are those of the
+generated module. What goes through all of them is grouped: the law, the motion, the region.
 
 The scheme is the strong-stability-preserving Runge–Kutta method of third order (Shu and Osher): stable
 along the imaginary axis up to 1.73, so that pure drift neither grows nor needs numerical diffusion, and
@@ -26,7 +26,7 @@ RECHECK = 4
 
 
 def stage(*_: Any) -> float:
-    """Stand for the generated pass: out = keep·base + (1 − keep)·(w + h·F(w)), clipped; give Σ|clipped|."""
+    """Stand for the generated pass: out = keep·base + (1 − keep)·(w + h·F(w)), clipped; return Σ|clipped|."""
     raise AssertionError("replaced by generated code for each set of terms")
 
 
@@ -82,31 +82,28 @@ def blow(fields: Any, factors: Any, wind: Any) -> Any:
     return np.abs(wind[0]).max(), np.abs(wind[1]).max()
 
 
-def step(
-    u: Any,
-    a: Any,
-    b: Any,
-    c: Any,
-    drift: Any,
-    slope: Any,
-    wind: Any,
-    t: float,
-    h: float,
-    g: Any,
-    clip: Any,
-    edge: int,
-    near: Any,
-    outside: Any,
-    rim: Any,
-    share: Any,
-) -> float:
+def begin(u: Any, frame: Any, region: Any) -> None:
+    """Put a frame into a padded one, with what was recorded outside the region, and fill its margin."""
+    edge, _, outside, rim = region
+    u[RADIUS : u.shape[0] - RADIUS, RADIUS : u.shape[1] - RADIUS] = frame
+    if outside.shape[0] > 0:
+        follow(u, outside, rim[0], rim[0], 0.0)
+    pad(u, edge)
+
+
+def step(frames: Any, law: Any, motion: Any, region: Any, t: float, h: float, share: Any) -> float:
     """Advance u by one substep h; the result stands in ``a``. Return the sum of what was clipped.
 
-    u, a, b: padded frames. c: coefficients. drift, slope: velocity at the start of the frame interval and
-    its rate of change. wind (2, y, x): the flow beside it. g: 1/Δx, 1/Δy. clip: lower and upper limit. near: neighbours
-    between walls (``rollout.region``). outside (y, x): where the picture follows ``rim``, the frames before and after;
-    share: how far between them the substep begins and ends. Both empty: not at all.
+    frames: u, a, b, padded. law: coefficients, (1/Δx, 1/Δy), the limits of a result and of an intermediate stage, what
+    clipping may take. motion: velocity at the start of the frame interval, its rate of change, and the flow beside it
+    (2, y, x). region: edge; neighbours between walls (``rollout.region``); outside (y, x), where the picture follows
+    the rim, the frames before and after (2, y, x); both empty: not at all. share: how far between them the substep
+    begins and ends.
     """
+    u, a, b = frames
+    c, g, clip, _ = law
+    drift, slope, wind = motion
+    edge, near, outside, rim = region
     lost = 0.0
     for n in range(3):
         w = u if n == 0 else (a if n == 1 else b)
@@ -123,6 +120,44 @@ def step(
     return lost
 
 
+def cross(
+    frames: Any, interval: float, velocity: Any, wind: Any, law: Any, region: Any, control: Any, state: Any
+) -> Any:
+    """Cross one frame interval; return the frames, the new one first, the state, the substeps used and the status.
+
+    velocity (2, 2): at both ends. wind: the flow (2, y, x), and its largest |v_x|, |v_y|. control: safety, most
+    substeps. state: the stability bound, its age in substeps, and what was clipped since the start. The rest: see
+    :func:`step`.
+    """
+    u, a, b = frames
+    c, g, _, allowed = law
+    flow, wind_x, wind_y = wind
+    safety, most = control
+    rate, age, lost = state
+    drift = (velocity[0, 0], velocity[0, 1])
+    slope = ((velocity[1, 0] - drift[0]) / interval, (velocity[1, 1] - drift[1]) / interval)
+    fastest_x = max(abs(velocity[0, 0]), abs(velocity[1, 0])) + wind_x
+    fastest_y = max(abs(velocity[0, 1]), abs(velocity[1, 1])) + wind_y
+    t, left, used, status = 0.0, 1, 0, OK
+    while left > 0 and status == OK:
+        if age >= RECHECK:
+            rate, age = bound(u, region[1], c, g[0], g[1]), 0
+        wanted = (interval - t) * (rate + ADVECTION * (fastest_x * g[0] + fastest_y * g[1])) / safety
+        # written so that a NaN counts as too much
+        if not wanted <= most - used:
+            status = TOO_MANY_SUBSTEPS
+            break
+        left = max(1, math.ceil(wanted))
+        h = (interval - t) / left
+        share = (t / interval, (t + h) / interval)
+        lost += step((u, a, b), law, (drift, slope, flow), region, t, h, share)
+        u, a = a, u
+        t, age, left, used = t + h, age + 1, left - 1, used + 1
+        if not lost <= allowed:
+            status = CLIPPED if np.isfinite(lost) else BLOWN_UP
+    return (u, a, b), (rate, age, lost), used, status
+
+
 def advance(
     starts: Any,
     restart: bool,
@@ -130,77 +165,44 @@ def advance(
     keep: Any,
     buffers: Any,
     times: Any,
-    velocity: Any,
-    fields: Any,
-    factors: Any,
-    wind: Any,
-    c: Any,
-    g: Any,
-    clip: Any,
-    allowed: float,
-    edge: int,
-    near: Any,
-    outside: Any,
-    rim: Any,
-    safety: float,
-    max_substeps: int,
+    motion: Any,
+    law: Any,
+    region: Any,
+    control: Any,
 ) -> Any:
     """Roll out over all frame intervals; return (status, frame, substeps, clipped amount).
 
-    starts (s, y, x): the initial frame, or with ``restart`` the observed frame that starts each interval.
-    out (o, y, x), keep (t,): frame k goes to out[keep[k]] where keep[k] ≥ 0. buffers (3, y, x), padded; the
-    last state is left in buffers[0]. fields (l, 2, y, x), factors (t − 1, l): the flow beside the drift, constant over
-    a frame interval; wind (2, y, x): room for it. clip: the limits of a result, and those of an intermediate stage.
-    allowed: the sum of what clipping may take since the last start. near, outside: see :func:`step`; rim (t, y, x).
-    substeps (t − 1,): used per interval.
+    starts (s, y, x): the initial frame, or with ``restart`` the observed frame that starts each interval. out
+    (o, y, x), keep (t,): frame k goes to out[keep[k]] where keep[k] ≥ 0. buffers (3, y, x), padded; the last state is
+    left in buffers[0]. motion: velocity (t, 2); fields (l, 2, y, x) and factors (t − 1, l) of the flow beside it,
+    constant over a frame interval; room for it (2, y, x). law: see :func:`step`; clipping may take so much since the
+    last start. region: see :func:`step`; its rim has all frames. control: see :func:`cross`.
     """
-    u, a, b = buffers[0], buffers[1], buffers[2]
-    ny = u.shape[0] - 2 * RADIUS
-    nx = u.shape[1] - 2 * RADIUS
+    velocity, fields, factors, wind = motion
+    edge, near, outside, rim = region
+    frames = (buffers[0], buffers[1], buffers[2])
     substeps = np.zeros(times.shape[0] - 1, np.int64)
-    rate, age, lost, worst, status = 0.0, RECHECK, 0.0, 0.0, OK
+    state, worst = (0.0, RECHECK, 0.0), 0.0
     wind_x, wind_y = 0.0, 0.0
     if keep[0] >= 0:
         out[keep[0]] = starts[0]
     for k in range(times.shape[0] - 1):
+        here = (edge, near, outside, rim[k : k + 2])
         if restart or k == 0:
-            u[RADIUS : RADIUS + ny, RADIUS : RADIUS + nx] = starts[k]
-            age, lost = RECHECK, 0.0
-            if outside.shape[0] > 0:
-                follow(u, outside, rim[k], rim[k], 0.0)
-            pad(u, edge)
-        interval = times[k + 1] - times[k]
-        drift = (velocity[k, 0], velocity[k, 1])
-        slope = ((velocity[k + 1, 0] - drift[0]) / interval, (velocity[k + 1, 1] - drift[1]) / interval)
+            begin(frames[0], starts[k], here)
+            state = (state[0], RECHECK, 0.0)
         if fields.shape[0] > 0 and (k == 0 or (factors[k] != factors[k - 1]).any()):
             wind_x, wind_y = blow(fields, factors[k], wind)
-        fastest_x = max(abs(velocity[k, 0]), abs(velocity[k + 1, 0])) + wind_x
-        fastest_y = max(abs(velocity[k, 1]), abs(velocity[k + 1, 1])) + wind_y
-        t, left = 0.0, 1
-        while left > 0 and status == OK:
-            if age >= RECHECK:
-                rate, age = bound(u, near, c, g[0], g[1]), 0
-            wanted = (interval - t) * (rate + ADVECTION * (fastest_x * g[0] + fastest_y * g[1])) / safety
-            # written so that a NaN counts as too much
-            if not wanted <= max_substeps - substeps[k]:
-                status = TOO_MANY_SUBSTEPS
-                break
-            left = max(1, math.ceil(wanted))
-            h = (interval - t) / left
-            share = (t / interval, (t + h) / interval)
-            both = rim[k : k + 2]
-            lost += step(u, a, b, c, drift, slope, wind, t, h, g, clip, edge, near, outside, both, share)
-            u, a = a, u
-            t += h
-            age += 1
-            left -= 1
-            substeps[k] += 1
-            if not lost <= allowed:
-                status = CLIPPED if np.isfinite(lost) else BLOWN_UP
-        worst = max(worst, lost)
+        interval, both, blown = times[k + 1] - times[k], velocity[k : k + 2], (wind, wind_x, wind_y)
+        frames, state, substeps[k], status = cross(frames, interval, both, blown, law, here, control, state)
+        worst = max(worst, state[2])
         if status != OK:
             return status, k + 1, substeps, worst
         if keep[k + 1] >= 0:
-            out[keep[k + 1]] = u[RADIUS : RADIUS + ny, RADIUS : RADIUS + nx]
-    buffers[0, :, :] = u
-    return status, -1, substeps, worst
+            u = frames[0]
+            out[keep[k + 1]] = u[RADIUS : u.shape[0] - RADIUS, RADIUS : u.shape[1] - RADIUS]
+    buffers[0, :, :] = frames[0]
+    return OK, -1, substeps, worst
+
+
+PASTED = (pad, blow, follow, begin, step, cross, advance)

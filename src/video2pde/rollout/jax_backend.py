@@ -26,19 +26,31 @@ from video2pde.terms.stencil import radius, stencil
 from video2pde.terms.term import compile_expression, jet_symbol, Order
 
 if TYPE_CHECKING:
-    from video2pde.rollout.simulate import Task
+    from video2pde.rollout.task import Task
 
 Outcome = tuple[NDArray[Any], int, int, NDArray[np.int64], float]
 
 
-class _Limits(NamedTuple):
-    """Hold what bounds one simulation."""
+class _Law(NamedTuple):
+    """What stays the same in one simulation: coefficients, (1/Δx, 1/Δy), limits of a result and of an intermediate
+    stage, and what clipping may take."""
 
+    c: jax.Array
+    g: jax.Array
     low: jax.Array
     high: jax.Array
     stage_low: jax.Array
     stage_high: jax.Array
     allowed: jax.Array
+
+
+class _Interval(NamedTuple):
+    """A frame interval: its length, the velocity (2,) at its start, the velocity's slope, and the flow (2, y, x)."""
+
+    length: jax.Array
+    v: jax.Array
+    slope: jax.Array
+    blown: jax.Array
 
 
 class _State(NamedTuple):
@@ -57,7 +69,7 @@ class _State(NamedTuple):
 def advance_with_jax(
     tasks: Sequence[Task], grid: Grid, settings: RolloutSettings, accuracy: int, stored: np.dtype[Any]
 ) -> list[Outcome]:
-    """Run simulations grouped by structure; give frames, status, failed frame, substeps and clipped amount."""
+    """Run simulations grouped by structure; return frames, status, failed frame, substeps and clipped amount."""
     groups: dict[Any, list[int]] = {}
     for n, task in enumerate(tasks):
         key = (task.model.terms, task.restart, task.keep.tobytes(), task.flows, len(task.fields))
@@ -65,13 +77,8 @@ def advance_with_jax(
     outcomes: dict[int, Outcome] = {}
     with jax.enable_x64(settings.precision == "float64"):
         for (terms, restart, _, flows, _), members in groups.items():
-            run = _compile(
-                Structure(terms, accuracy, settings.precision, flows),
-                settings.boundary,
-                restart,
-                settings.safety,
-                settings.max_substeps,
-            )
+            structure = Structure(terms, accuracy, settings.precision, flows)
+            run = _compile(structure, settings.boundary, restart, settings.safety, settings.max_substeps)
             chosen = [tasks[n] for n in members]
             frames, status, failed, substeps, lost = run(
                 np.stack([task.starts for task in chosen]),
@@ -134,73 +141,84 @@ def _build_bound(terms: tuple[Term, ...], accuracy: int, reach: int) -> Callable
 def _compile(
     structure: Structure, boundary: str, restart: bool, safety: float, max_substeps: int
 ) -> Callable[..., Any]:
-    """Build the vectorised, compiled rollout of one structure."""
-    terms, accuracy, real = structure.terms, structure.accuracy, jnp.dtype(structure.precision)
-    reach = max([1, accuracy // 2, *(radius(term, accuracy) for term in terms)])
-    bound = _build_bound(terms, accuracy, reach)
-    advection = symbol_peak((1, 0), accuracy) / IMAGINARY_LIMIT
+    """Compile the rollout of one structure, over a batch of simulations."""
+    loop = _Loop(structure, boundary, restart, safety, max_substeps)
+    mapped = jax.jit(jax.vmap(loop.simulate, in_axes=(0, 0, 0, 0, 0, 0, 0, None)))
 
-    def pad(u: jax.Array) -> jax.Array:
-        if boundary == "open":
-            return jnp.pad(u, reach, mode="reflect", reflect_type="odd")
-        return jnp.pad(u, reach, mode="wrap" if boundary == "periodic" else "symmetric")
+    def run(*arguments: Any) -> Any:
+        return mapped(*(jnp.asarray(argument, loop.real) for argument in arguments))
 
-    def tendency(u: jax.Array, c: jax.Array, v: jax.Array, blown: jax.Array, g: jax.Array) -> jax.Array:
-        padded = pad(u)
+    return run
+
+
+class _Loop:
+    """The rollout of one structure, as JAX traces it."""
+
+    def __init__(self, structure: Structure, boundary: str, restart: bool, safety: float, max_substeps: int) -> None:
+        self.terms, self.accuracy = structure.terms, structure.accuracy
+        self.real = jnp.dtype(structure.precision)
+        self.boundary, self.restart, self.safety, self.max_substeps = boundary, restart, safety, max_substeps
+        self.reach = max([1, self.accuracy // 2, *(radius(term, self.accuracy) for term in self.terms)])
+        self.bound = _build_bound(self.terms, self.accuracy, self.reach)
+        self.advection = symbol_peak((1, 0), self.accuracy) / IMAGINARY_LIMIT
+
+    def pad(self, u: jax.Array) -> jax.Array:
+        if self.boundary == "open":
+            return jnp.pad(u, self.reach, mode="reflect", reflect_type="odd")
+        return jnp.pad(u, self.reach, mode="wrap" if self.boundary == "periodic" else "symmetric")
+
+    def tendency(self, u: jax.Array, v: jax.Array, blown: jax.Array, law: _Law) -> jax.Array:
+        padded, reach, accuracy = self.pad(u), self.reach, self.accuracy
         along = v[:, None, None] + blown
-        total = -along[0] * _differ(padded, reach, (1, 0), g, accuracy)
-        total = total - along[1] * _differ(padded, reach, (0, 1), g, accuracy)
-        for n, term in enumerate(terms):
-            total = total + c[n] * sum(_apply_part(part, padded, reach, g, accuracy) for part in term.parts)
+        total = -along[0] * _differ(padded, reach, (1, 0), law.g, accuracy)
+        total = total - along[1] * _differ(padded, reach, (0, 1), law.g, accuracy)
+        for n, term in enumerate(self.terms):
+            total = total + law.c[n] * sum(_apply_part(part, padded, reach, law.g, accuracy) for part in term.parts)
         return total
 
-    def step(
-        u: jax.Array,
-        t: jax.Array,
-        h: jax.Array,
-        v: jax.Array,
-        slope: jax.Array,
-        blown: jax.Array,
-        c: jax.Array,
-        g: jax.Array,
-        limits: _Limits,
-    ) -> tuple[jax.Array, jax.Array]:
-        def clip(x: jax.Array) -> jax.Array:
-            return jnp.clip(x, limits.stage_low, limits.stage_high)
+    def step(self, u: jax.Array, t: jax.Array, h: jax.Array, over: _Interval, law: _Law) -> tuple[jax.Array, jax.Array]:
+        """Advance u by one substep h; return it with the sum of what was clipped."""
 
-        a = clip(u + h * tendency(u, c, v + t * slope, blown, g))
-        b = clip(0.75 * u + 0.25 * (a + h * tendency(a, c, v + (t + h) * slope, blown, g)))
-        value = u / 3 + 2 / 3 * (b + h * tendency(b, c, v + (t + 0.5 * h) * slope, blown, g))
-        kept = jnp.clip(value, limits.low, limits.high)
+        def clip(x: jax.Array) -> jax.Array:
+            return jnp.clip(x, law.stage_low, law.stage_high)
+
+        def rate(w: jax.Array, at: jax.Array) -> jax.Array:
+            return self.tendency(w, over.v + at * over.slope, over.blown, law)
+
+        a = clip(u + h * rate(u, t))
+        b = clip(0.75 * u + 0.25 * (a + h * rate(a, t + h)))
+        value = u / 3 + 2 / 3 * (b + h * rate(b, t + 0.5 * h))
+        kept = jnp.clip(value, law.low, law.high)
         return kept, jnp.sum(jnp.abs(value - kept))
 
-    def substep(
-        state: _State,
-        interval: jax.Array,
-        v: jax.Array,
-        slope: jax.Array,
-        blown: jax.Array,
-        c: jax.Array,
-        g: jax.Array,
-        limits: _Limits,
-    ) -> _State:
+    def substep(self, state: _State, over: _Interval, law: _Law) -> _State:
+        """Choose the next substep of an interval and take it."""
         due = state.age >= driver.RECHECK
-        rate = jax.lax.cond(due, lambda: bound(pad(state.u), c, g), lambda: state.rate)
+        rate = jax.lax.cond(due, lambda: self.bound(self.pad(state.u), law.c, law.g), lambda: state.rate)
         age = jnp.where(due, 0, state.age).astype(jnp.int32)
-        fastest = jnp.maximum(jnp.abs(v), jnp.abs(v + interval * slope)) + jnp.abs(blown).max(axis=(1, 2))
-        wanted = (interval - state.t) * (rate + advection * jnp.sum(fastest * g)) / safety
-        possible = wanted <= max_substeps - state.used
+        ends = jnp.maximum(jnp.abs(over.v), jnp.abs(over.v + over.length * over.slope))
+        fastest = ends + jnp.abs(over.blown).max(axis=(1, 2))
+        wanted = (over.length - state.t) * (rate + self.advection * jnp.sum(fastest * law.g)) / self.safety
+        possible = wanted <= self.max_substeps - state.used
         left = jnp.where(possible, jnp.maximum(1, jnp.ceil(wanted)), 1).astype(jnp.int32)
-        h = (interval - state.t) / left
-        u, removed = step(state.u, state.t, h, v, slope, blown, c, g, limits)
+        h = (over.length - state.t) / left
+        u, removed = self.step(state.u, state.t, h, over, law)
         lost = state.lost + removed
         broken = jnp.where(jnp.isfinite(lost), driver.CLIPPED, driver.BLOWN_UP)
-        status = jnp.where(
-            possible, jnp.where(lost <= limits.allowed, driver.OK, broken), driver.TOO_MANY_SUBSTEPS
-        ).astype(jnp.int32)
+        ended = jnp.where(lost <= law.allowed, driver.OK, broken)
+        status = jnp.where(possible, ended, driver.TOO_MANY_SUBSTEPS).astype(jnp.int32)
         return _State(u, state.t + h, left - 1, rate, age + 1, state.used + possible, lost, status)
 
+    def cross(self, state: _State, over: _Interval, law: _Law) -> _State:
+        """Cross one frame interval."""
+        ready = state._replace(t=jnp.zeros((), self.real), left=jnp.int32(1), used=jnp.int32(0))
+        crossed: _State = jax.lax.while_loop(
+            lambda s: (s.left > 0) & (s.status == driver.OK), lambda s: self.substep(s, over, law), ready
+        )
+        return crossed
+
     def simulate(
+        self,
         starts: jax.Array,
         times: jax.Array,
         velocity: jax.Array,
@@ -210,23 +228,17 @@ def _compile(
         limits: jax.Array,
         g: jax.Array,
     ) -> tuple[Any, ...]:
-        bounds = _Limits(*limits)
-        zero = jnp.zeros((), real)
+        """Roll out over all frame intervals; return frames, status, failed frame, substeps and clipped amount."""
+        law, zero = _Law(c, g, *limits), jnp.zeros((), self.real)
 
         def next_frame(carry: tuple[_State, jax.Array], k: jax.Array) -> tuple[tuple[_State, jax.Array], Any]:
             state, failed = carry
-            if restart:
+            if self.restart:
                 state = state._replace(u=starts[k], age=jnp.int32(driver.RECHECK), lost=zero)
-            interval = times[k + 1] - times[k]
-            v = velocity[k]
-            slope = (velocity[k + 1] - v) / interval
-            blown = jnp.tensordot(factors[k], fields, axes=1) if fields.shape[0] else jnp.zeros((2, 1, 1), real)
-            state = state._replace(t=zero, left=jnp.int32(1), used=jnp.int32(0))
-            state = jax.lax.while_loop(
-                lambda s: (s.left > 0) & (s.status == driver.OK),
-                lambda s: substep(s, interval, v, slope, blown, c, g, bounds),
-                state,
-            )
+            length, v = times[k + 1] - times[k], velocity[k]
+            still = jnp.zeros((2, 1, 1), self.real)
+            blown = jnp.tensordot(factors[k], fields, axes=1) if fields.shape[0] else still
+            state = self.cross(state, _Interval(length, v, (velocity[k + 1] - v) / length, blown), law)
             failed = jnp.where((failed < 0) & (state.status != driver.OK), k + 1, failed).astype(jnp.int32)
             return (state, failed), (state.u, state.used, state.lost)
 
@@ -237,10 +249,3 @@ def _compile(
         )
         frames = jnp.concatenate([starts[:1], frames])
         return frames, last.status, failed, used, jnp.max(lost, initial=0.0)
-
-    mapped = jax.jit(jax.vmap(simulate, in_axes=(0, 0, 0, 0, 0, 0, 0, None)))
-
-    def run(*arguments: Any) -> Any:
-        return mapped(*(jnp.asarray(argument, real) for argument in arguments))
-
-    return run

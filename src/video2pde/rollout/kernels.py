@@ -251,10 +251,7 @@ def write_source(structure: Structure) -> str:
     walls: list[Offset] | None = [] if structure.walls else None
     stage, radius = _write_stage(structure, walls)
     bound = _write_bound(structure, radius, walls)
-    pasted = "\n\n".join(
-        f"@njit(**OPTIONS)\n{inspect.getsource(function)}"
-        for function in (driver.pad, driver.blow, driver.follow, driver.step, driver.advance)
-    )
+    pasted = "\n\n".join(f"@njit(**OPTIONS)\n{inspect.getsource(function)}" for function in driver.PASTED)
     names = ("OK", "BLOWN_UP", "TOO_MANY_SUBSTEPS", "CLIPPED", "RECHECK", "PERIODIC", "OPEN")
     head = [
         "from __future__ import annotations",

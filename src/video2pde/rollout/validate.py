@@ -13,9 +13,9 @@ from video2pde.field import Field
 from video2pde.parallel import map_threads
 from video2pde.rollout.metrics import Metrics, Reference
 from video2pde.rollout.model import Model
-from video2pde.rollout.region import Region
-from video2pde.rollout.simulate import Device, predict_one_step, Rollout
-from video2pde.rollout.window import roll_out
+from video2pde.rollout.simulate import predict_one_step
+from video2pde.rollout.task import Device, Rollout
+from video2pde.rollout.window import roll_out, scheme_for
 from video2pde.settings import RolloutSettings
 
 Mode = Literal["learned", "measured", "baseline"]
@@ -230,18 +230,8 @@ class _Judge:
             velocity = np.stack(velocities[begin : begin + batch])
             rollouts = roll_out(models, w, velocity, self.settings, start=self.start, workers=workers, device=device)
             full = self._measure_all(rollouts, workers)
-            steps = predict_one_step(
-                models,
-                w.values,
-                w.times,
-                w.grid,
-                velocity,
-                self.settings,
-                output="float32",
-                region=Region.of(w),
-                workers=workers,
-                device=device,
-            )
+            scheme = scheme_for(w, self.settings, workers, device)
+            steps = predict_one_step(models, w.values, w.times, w.grid, velocity, scheme)
             one_step = self._measure_all(steps, workers)
             for n, (name, mode, model) in enumerate(part):
                 scores.append(self._score(name, mode, model, rollouts[n], full[n], one_step[n], persistence))

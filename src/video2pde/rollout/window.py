@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from video2pde.field import Field
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.simulate import Device, Rollout, simulate_batch
+from video2pde.rollout.simulate import simulate_batch
+from video2pde.rollout.task import Device, Rollout, Scheme
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]
@@ -45,15 +46,12 @@ def roll_out(
     -------
     One rollout for each model, with frames in float32.
     """
-    return simulate_batch(
-        models,
-        start,
-        window.times,
-        window.grid,
-        velocity,
-        settings,
-        output="float32",
-        region=Region.of(window),
-        workers=workers,
-        device=device,
-    )
+    scheme = scheme_for(window, settings, workers, device)
+    return simulate_batch(models, start, window.times, window.grid, velocity, scheme)
+
+
+def scheme_for(
+    window: Field, settings: RolloutSettings, workers: int | Literal["auto"] = 1, device: Device = "cpu"
+) -> Scheme:
+    """Say how predictions of a window are computed: in its region, stored as the recording is."""
+    return Scheme(settings, output="float32", region=Region.of(window), workers=workers, device=device)

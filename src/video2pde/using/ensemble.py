@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from video2pde.errors import InputError, StageError
 from video2pde.machine import require_memory
 from video2pde.rollout.simulate import simulate_chunks
+from video2pde.rollout.task import Scheme
 from video2pde.settings import RolloutSettings
 from video2pde.using.modelfile import SavedModel, Velocity
 
@@ -85,17 +86,9 @@ def simulate_ensemble(
     starts = first + spread * rng.standard_normal((members, *first.shape)) if spread else first
     mean, low, high = (np.empty((len(t), *first.shape)) for _ in range(3))
     alive, reason = members, ""
-    for window, _, rollouts in simulate_chunks(
-        laws,
-        starts,
-        t,
-        model.grid,
-        model.velocity_at(t, velocity),
-        settings or model.settings,
-        chunk=CHUNK,
-        region=model.region(first, t),
-        workers=workers,
-    ):
+    scheme = Scheme(settings or model.settings, region=model.region(first, t), workers=workers)
+    moved = model.velocity_at(t, velocity)
+    for window, _, rollouts in simulate_chunks(laws, starts, t, model.grid, moved, scheme, CHUNK):
         whole = [rollout.values for rollout in rollouts if not rollout.failed]
         reason = next((rollout.reason for rollout in rollouts if rollout.failed), reason)
         if len(whole) < 2:

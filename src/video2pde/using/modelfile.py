@@ -27,7 +27,8 @@ from video2pde.flow import Flow
 from video2pde.machine import require_memory
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.simulate import Rollout, simulate
+from video2pde.rollout.simulate import simulate
+from video2pde.rollout.task import Rollout
 from video2pde.settings import RecordingSettings, RolloutSettings
 from video2pde.terms import CATALOGUE, get_term, Term
 from video2pde.terms.text import term_parts

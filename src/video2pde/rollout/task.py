@@ -1,0 +1,246 @@
+"""One simulation: its inputs, checked; the compiled loop or JAX that carries it out; how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from video2pde.errors import InputError
+from video2pde.field import Grid
+from video2pde.parallel import map_threads
+from video2pde.rollout import driver
+from video2pde.rollout.kernels import compile_kernel, Kernel, Structure
+from video2pde.rollout.model import Model
+from video2pde.rollout.region import Region
+from video2pde.settings import RolloutSettings
+
+Array = NDArray[Any]
+Device = Literal["cpu", "gpu"]
+
+BLOW_UP = 1e3
+"""A value this many times larger than the data is a blow-up."""
+EDGES = {"replicate": driver.MIRRORED, "periodic": driver.PERIODIC, "open": driver.OPEN}
+CLIP_SHARE = 0.1
+"""Share of the first frame's content that clipping may take away before the rollout counts as failed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """How simulations are carried out.
+
+    Parameters
+    ----------
+    settings : safety, substeps, viscosity, boundary, clipping, number type.
+    accuracy : order of the central differences, 2 or 4.
+    output : number type of the stored frames; None: that of the simulation.
+    region : where the law holds, and what its edge is; None: everywhere.
+    workers : threads; they change no result.
+    device : ``"gpu"`` runs the same scheme through JAX; regions run on the CPU, whatever the device.
+    """
+
+    settings: RolloutSettings = field(default_factory=RolloutSettings)
+    accuracy: int = 4
+    output: str | None = None
+    region: Region | None = None
+    workers: int | Literal["auto"] = 1
+    device: Device = "cpu"
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        return np.dtype(self.output or self.settings.precision)
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """Hold a simulated window.
+
+    Parameters
+    ----------
+    values : shape (t, y, x), the frames that were asked for; NaN from the failed frame on.
+    failed : whether the simulation stopped early.
+    failed_frame : index into the times of the first frame that could not be reached, or None.
+    reason : why it failed, or an empty text.
+    substeps : int, shape (t − 1,), Runge–Kutta steps used in each frame interval.
+    clipped : what clipping took away since the last start, as a share of the first frame's content.
+    """
+
+    values: Array
+    failed: bool
+    failed_frame: int | None
+    reason: str
+    substeps: NDArray[np.int64]
+    clipped: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The checked inputs of one simulation.
+
+    ``starts`` (s, y, x): the initial frame, or with ``restart`` the frame that starts each interval; ``flows``: whether
+    there is a flow, Σ ``factors`` (t − 1, l) × ``fields`` (l, 2, y, x); ``keep`` (t,): where a frame is stored, −1 for
+    nowhere; ``limits`` of a result and of an intermediate stage; ``allowed``: what clipping may take of the
+    ``content``, the first frame's sum.
+    """
+
+    model: Model
+    starts: Array
+    restart: bool
+    times: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    flows: bool
+    fields: Array
+    factors: NDArray[np.float64]
+    keep: NDArray[np.int64]
+    limits: tuple[float, float, float, float]
+    allowed: float
+    clipping: bool
+    content: float
+
+
+def prepare_task(
+    model: Model,
+    starts: Array,
+    times: ArrayLike,
+    grid: Grid,
+    velocity: ArrayLike | None,
+    settings: RolloutSettings,
+    *,
+    restart: bool = False,
+    frames: Sequence[int] | None = None,
+) -> Task:
+    """Check the inputs of a simulation; ``frames``: those to keep, None: all."""
+    t = np.ascontiguousarray(times, dtype=np.float64)
+    if t.ndim != 1 or len(t) < 1 or (len(t) > 1 and np.diff(t).min() <= 0):
+        raise InputError("the times of a rollout must increase")
+    if starts.ndim != 3 or starts.shape[1:] != grid.shape or (restart and len(starts) != len(t)):
+        raise InputError(f"frames of shape {starts.shape} do not fit {len(t)} times and the grid {grid.shape}")
+    if not np.isfinite(starts).all():
+        raise InputError("a rollout cannot start from a frame with missing values (NaN); fill or mask them first")
+    v = np.zeros((len(t), 2)) if velocity is None else np.asarray(velocity, float)
+    if v.shape != (len(t), 2) or not np.isfinite(v).all():
+        raise InputError(f"the drift velocity needs shape ({len(t)}, 2) and finite values, not shape {v.shape}")
+    keep = np.arange(len(t))
+    if frames is not None:
+        keep = np.full(len(t), -1)
+        keep[np.asarray(frames, int)] = np.arange(len(frames))
+    values = starts.astype(settings.precision, copy=False)
+    largest = float(np.abs(values).max())
+    normalised = settings.clip == "auto" and float(values.min()) >= 0.0 and largest <= 1.0
+    clipping = settings.clip == "on" or normalised
+    reach = BLOW_UP * max(largest, 1.0)
+    content = max(float(np.abs(starts[0]).sum()), 1e-12)
+    moved, shaped = v * np.asarray(model.drift_scale), np.ascontiguousarray(values)
+    flow = _prepare_flow(model, t, grid, settings)
+    limits = (*((0.0, 1.0) if clipping else (-reach, reach)), -reach, reach)
+    allowed = CLIP_SHARE * content if clipping else 0.0
+    viscous = model.with_viscosity(settings.viscosity)
+    return Task(viscous, shaped, restart, t, moved, *flow, keep, limits, allowed, clipping, content)
+
+
+def _prepare_flow(
+    model: Model, times: NDArray[np.float64], grid: Grid, settings: RolloutSettings
+) -> tuple[bool, Array, NDArray[np.float64]]:
+    """Return whether there is a flow, its fields (l, 2, y, x) and their factors in every frame interval."""
+    flow, intervals = model.flow, max(len(times) - 1, 0)
+    if flow is None:
+        return False, np.zeros((0, 2, 1, 1), settings.precision), np.zeros((intervals, 0))
+    if flow.kind == "given":
+        flow = flow.scaled(model.drift_scale)
+    # the mean over an interval, by Simpson's rule
+    ends, middles = flow.weights(times), flow.weights(0.5 * (times[1:] + times[:-1]))
+    factors = (ends[1:] + ends[:-1] + 4 * middles) / 6
+    used = np.flatnonzero(np.abs(factors).max(axis=0, initial=0.0) > 0)
+    fields = np.ascontiguousarray(flow.fields(grid)[used], settings.precision)
+    return True, fields, np.ascontiguousarray(factors[:, used])
+
+
+def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[Array] | None = None) -> list[Rollout]:
+    """Run the tasks; ``outs``: where their frames are to be written, instead of arrays of their own."""
+    settings, region = scheme.settings, scheme.region
+    if region is not None and region.rim is not None and region.rim.shape != (len(tasks[0].times), *grid.shape):
+        raise InputError(f"a rim of shape {region.rim.shape} does not fit {len(tasks[0].times)} times on {grid.shape}")
+    if scheme.device == "gpu" and region is None:
+        from video2pde.rollout.jax_backend import advance_with_jax
+
+        outcomes = advance_with_jax(tasks, grid, settings, scheme.accuracy, scheme.stored)
+        return [_report(task, *outcome, settings) for task, outcome in zip(tasks, outcomes, strict=True)]
+    shape = (scheme.accuracy, settings.precision)
+    walls = region is not None and region.walls
+    kernels = [compile_kernel(Structure(task.model.terms, *shape, task.flows, walls)) for task in tasks]
+    for kernel in kernels:
+        if kernel.radius > min(grid.shape):
+            raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {kernel.radius}")
+
+    def run(job: tuple[Task, Kernel, Array | None]) -> Rollout:
+        task, kernel, given = job
+        out = np.empty((int(task.keep.max()) + 1, *grid.shape), scheme.stored) if given is None else given
+        return _report(task, out, *_advance(task, kernel, grid, scheme, out), settings)
+
+    jobs = list(zip(tasks, kernels, [None] * len(tasks) if outs is None else outs, strict=True))
+    return map_threads(run, jobs, scheme.workers)
+
+
+def _advance(
+    task: Task, kernel: Kernel, grid: Grid, scheme: Scheme, out: Array
+) -> tuple[int, int, NDArray[np.int64], float]:
+    """Run the compiled loop into ``out``; return status, failed frame, substeps and clipped amount."""
+    settings, margin = scheme.settings, 2 * kernel.radius
+    real = np.dtype(settings.precision)
+    wind = np.zeros((2, *(grid.shape if len(task.fields) else (1, 1))), real)
+    status, frame, substeps, lost = kernel.advance(
+        task.starts,
+        task.restart,
+        out,
+        task.keep,
+        np.zeros((3, grid.ny + margin, grid.nx + margin), real),
+        task.times,
+        (task.velocity, task.fields, task.factors, wind),
+        (np.array(task.model.coefficients, real), (1.0 / grid.dx, 1.0 / grid.dy), task.limits, task.allowed),
+        (EDGES[settings.boundary], *_prepare_region(scheme.region, kernel)),
+        (settings.safety, settings.max_substeps),
+    )
+    return int(status), int(frame), substeps, float(lost)
+
+
+def _prepare_region(
+    region: Region | None, kernel: Kernel
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float32]]:
+    """Return neighbours between walls, what is outside, and what is seen there; empty where there is none."""
+    near, outside = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0), bool)
+    rim = np.zeros((0, 0, 0), np.float32)
+    if region is None:
+        return near, outside, rim
+    if region.rim is None:
+        return region.neighbours(kernel.offsets, kernel.radius), outside, rim
+    return near, np.ascontiguousarray(~region.inside), np.ascontiguousarray(region.rim, np.float32)
+
+
+def _report(
+    task: Task,
+    values: Array,
+    status: int,
+    frame: int,
+    substeps: NDArray[np.int64],
+    lost: float,
+    settings: RolloutSettings,
+) -> Rollout:
+    failed = status != driver.OK
+    reason = ""
+    if failed:
+        values[task.keep[frame:][task.keep[frame:] >= 0]] = np.nan
+        reason = _explain(task, status, frame, settings)
+    share = lost / task.content if task.clipping else 0.0
+    return Rollout(values, failed, frame if failed else None, reason, substeps, share)
+
+
+def _explain(task: Task, status: int, frame: int, settings: RolloutSettings) -> str:
+    where = f"before frame {frame} of {len(task.times) - 1} (t = {task.times[frame]:.4g} s)"
+    if status == driver.TOO_MANY_SUBSTEPS:
+        return f"more than {settings.max_substeps} substeps were needed {where}"
+    if status == driver.CLIPPED and task.clipping:
+        return f"clipping to [0, 1] took more than {CLIP_SHARE:.0%} of the field {where}"
+    return f"the field blew up {where}"
