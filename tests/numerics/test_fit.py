@@ -18,6 +18,7 @@ from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
+from video2pde.fit.effects import contrasts
 from video2pde.fit.explain import ask_suspects, Asked, name_cause
 from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
@@ -26,7 +27,7 @@ from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative
 from video2pde.fit.observation import light_columns, response_columns
 from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, rounding_length
-from video2pde.fit.suspects import contrasts, SUSPECTS
+from video2pde.fit.suspects import SUSPECTS
 from video2pde.fit.view import build_view, View
 from video2pde.recording.synth import find_preset
 from video2pde.settings import load_settings

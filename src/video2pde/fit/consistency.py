@@ -68,13 +68,19 @@ def _masks(view: View) -> list[tuple[str, str, NDArray[np.bool_]]]:
     rise = np.abs(level - np.median(level))
     core = rise > 0.3 * rise.max()
     return [
-        ("time", "first half", early), ("time", "second half", ~early),
-        ("picture", "upper half", upper), ("picture", "lower half", ~upper),
-        ("picture", "left half", left), ("picture", "right half", ~left),
-        ("picture", "upper left", upper & left), ("picture", "upper right", upper & ~left),
-        ("picture", "lower left", ~upper & left), ("picture", "lower right", ~upper & ~left),
-        ("plume", "core", core), ("plume", "edge", ~core),
-    ]  # fmt: skip
+        ("time", "first half", early),
+        ("time", "second half", ~early),
+        ("picture", "upper half", upper),
+        ("picture", "lower half", ~upper),
+        ("picture", "left half", left),
+        ("picture", "right half", ~left),
+        ("picture", "upper left", upper & left),
+        ("picture", "upper right", upper & ~left),
+        ("picture", "lower left", ~upper & left),
+        ("picture", "lower right", ~upper & ~left),
+        ("plume", "core", core),
+        ("plume", "edge", ~core),
+    ]
 
 
 def _compare(group: str, name: str, law: LawFit, rows: NDArray[np.bool_]) -> Part | None:
@@ -99,6 +105,10 @@ def _other_width(name: str, law: LawFit, other: LawFit) -> Part:
     spread = np.hypot(law.coefficient_errors, other.coefficient_errors)
     excess = np.maximum(gap - AGREE * spread, 0.0)
     return Part(
-        "width", name, dict(other.coefficients), dict(zip(law.names, other.coefficient_errors.tolist(), strict=True)),
-        float(np.max(gap / np.maximum(spread, 1e-300))), dict(zip(law.names, excess.tolist(), strict=True)),
-    )  # fmt: skip
+        group="width",
+        name=name,
+        coefficients=dict(other.coefficients),
+        errors=dict(zip(law.names, other.coefficient_errors.tolist(), strict=True)),
+        apart=float(np.max(gap / np.maximum(spread, 1e-300))),
+        excess=dict(zip(law.names, excess.tolist(), strict=True)),
+    )

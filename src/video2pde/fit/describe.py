@@ -33,22 +33,40 @@ def describe_fit(test: FitTest) -> dict[str, Any]:
 
 def _scale(scale: Scale) -> dict[str, Any]:
     return {
-        "form": scale.form, "space": scale.space, "time": scale.time, "count": scale.count,
-        "unexplained": scale.unexplained, "expected": scale.expected, "ratio": scale.ratio, "limit": scale.limit,
-        "worst": scale.worst, "worst_limit": scale.worst_limit, "passes": scale.passes,
-    }  # fmt: skip
+        "form": scale.form,
+        "space": scale.space,
+        "time": scale.time,
+        "count": scale.count,
+        "unexplained": scale.unexplained,
+        "expected": scale.expected,
+        "ratio": scale.ratio,
+        "limit": scale.limit,
+        "worst": scale.worst,
+        "worst_limit": scale.worst_limit,
+        "passes": scale.passes,
+    }
 
 
 def _suspect(suspect: Suspicion) -> dict[str, Any]:
     return {
-        "name": suspect.name, "law": suspect.law, "removes": suspect.removes, "chance": suspect.chance,
-        "log10_probability": suspect.log_chance, "coefficients": dict(suspect.coefficients),
-        "moves": suspect.moves, "material": suspect.material, "words": suspect.words,
-    }  # fmt: skip
+        "name": suspect.name,
+        "law": suspect.law,
+        "removes": suspect.removes,
+        "chance": suspect.chance,
+        "log10_probability": suspect.log_chance,
+        "coefficients": dict(suspect.coefficients),
+        "moves": suspect.moves,
+        "material": suspect.material,
+        "words": suspect.words,
+    }
 
 
 def _part(part: Part) -> dict[str, Any]:
     return {
-        "group": part.group, "name": part.name, "coefficients": dict(part.coefficients),
-        "errors": dict(part.errors), "apart": part.apart, "agrees": part.agrees,
-    }  # fmt: skip
+        "group": part.group,
+        "name": part.name,
+        "coefficients": dict(part.coefficients),
+        "errors": dict(part.errors),
+        "apart": part.apart,
+        "agrees": part.agrees,
+    }

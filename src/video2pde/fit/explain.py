@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration import Calibration
+from video2pde.fit.effects import Context
 from video2pde.fit.law import LawFit
 from video2pde.fit.result import Suspicion
 from video2pde.fit.score import Score, score
-from video2pde.fit.suspects import Context, Suspect, SUSPECTS
+from video2pde.fit.suspects import Suspect, SUSPECTS
 from video2pde.fit.view import View
 from video2pde.fit.words import describe_effect
+from video2pde.rollout.model import Model
 
 Array = NDArray[np.float64]
 Refit = Callable[[Sequence[str]], LawFit]
@@ -79,10 +81,8 @@ def half_widths(calibration: Calibration) -> dict[str, float]:
 
 def ask_suspects(asked: Asked) -> tuple[Suspicion, ...]:
     """Ask every suspect about the law, the best explanation first."""
-    found = [
-        _as_suspicion(asked, asked.law, asked.library, suspect, answer)
-        for suspect, answer in _ask(asked, asked.law)
-    ]  # fmt: skip
+    answers = _ask(asked, asked.law)
+    found = [_as_suspicion(asked, asked.law, asked.library, suspect, answer) for suspect, answer in answers]
     return tuple(sorted(found, key=lambda suspicion: suspicion.criterion))
 
 
@@ -102,11 +102,20 @@ def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, ans
     material = told and answer.log_chance < SIGNIFICANT and moves > 1.0
     context = Context(asked.view, law, asked.observable)
     return Suspicion(
-        suspect.name, library, answer.removes, answer.chance, answer.log_chance, answer.columns, after,
-        {} if suspect.name in VARYING else answer.coefficients, moves,
-        asked.criterion(after, answer.columns + suspect.searched + len(law.names)),
-        describe_effect(suspect, answer.amplitudes, context), suspect.cure, bool(material),
-    )  # fmt: skip
+        name=suspect.name,
+        law=library,
+        removes=answer.removes,
+        chance=answer.chance,
+        log_chance=answer.log_chance,
+        columns=answer.columns,
+        after=after,
+        coefficients={} if suspect.name in VARYING else answer.coefficients,
+        moves=moves,
+        criterion=asked.criterion(after, answer.columns + suspect.searched + len(law.names)),
+        words=describe_effect(suspect, answer.amplitudes, context),
+        cure=suspect.cure,
+        material=bool(material),
+    )
 
 
 def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:
@@ -142,18 +151,15 @@ def name_cause(
             if not ({*law.names, *suspect.adds} <= own or {*law.names, *suspect.adds} >= own)
         ]
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
-    told = [
-        pair for pair in pairs
-        if pair.log_chance < SIGNIFICANT and pair.criterion < alone
-        and (pair.removes > EXPLAINS or pair.after < asked.limit or pair.material)
-    ]  # fmt: skip
+    likely = [pair for pair in pairs if pair.log_chance < SIGNIFICANT and pair.criterion < alone]
+    told = [pair for pair in likely if pair.removes > EXPLAINS or pair.after < asked.limit or pair.material]
     return min(told, key=lambda pair: pair.criterion, default=None)
 
 
 def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> str:
     """Say which smaller law with one simple effect does as well as a law that passes; an empty text: none."""
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
-    bent = _response_like(asked.law.coefficients)
+    bent = _response_like(Context(asked.view, asked.law).model)
     if bent:
         return bent
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
@@ -166,12 +172,12 @@ def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
     return ""
 
 
-def _response_like(coefficients: Mapping[str, float]) -> str:
+def _response_like(law: Model) -> str:
     """Say where a law with |∇u|² may be diffusion alone, seen through a curved response: h″/h′ = −a/D."""
-    diffusion = coefficients.get("laplacian", 0.0)
-    bend = abs(coefficients.get("grad_squared", 0.0)) + 0.5 * abs(coefficients.get("u_grad_squared", 0.0))
-    others = set(coefficients) - {"laplacian", "grad_squared", "u_grad_squared"}
-    if others or diffusion <= 0 or not 0 < bend / diffusion < CURVED:
+    diffusion = law.amount("laplacian")
+    bend = abs(law.amount("grad_squared")) + 0.5 * abs(law.amount("u_grad_squared"))
+    alone = law.consists_of(("laplacian", "grad_squared", "u_grad_squared"))
+    if not alone or diffusion <= 0 or not 0 < bend / diffusion < CURVED:
         return ""
     return (
         "diffusion alone, seen through a response curve (gamma, a tone curve), says as much: |∇u|² is as small beside "

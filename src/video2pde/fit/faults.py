@@ -51,6 +51,9 @@ def recording_faults(train: Field) -> Faults:
     still = float(np.mean(train.values[1:] == train.values[:-1]))
     steps = max(still, float(np.exp(-2 * np.pi**2 * (usual / encoding.level) ** 2))) if encoding.level > 0 else still
     return Faults(
-        ROUNDED + COARSE * coarse + HELD * held, ZERO_LEVELS * encoding.level,
-        encoding.level * (PATCH + HELD_PATCH * held), steps, encoding.level,
-    )  # fmt: skip
+        share=ROUNDED + COARSE * coarse + HELD * held,
+        zero=ZERO_LEVELS * encoding.level,
+        patch=encoding.level * (PATCH + HELD_PATCH * held),
+        steps=steps,
+        level=encoding.level,
+    )

@@ -32,6 +32,7 @@ from video2pde.fit.suspects import OFTEN_MISSING
 from video2pde.fit.view import build_view, View
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE, libraries
+from video2pde.terms.symbol import multiple_of
 
 Array = NDArray[np.float64]
 
@@ -183,11 +184,20 @@ class _Bench:
         rival = name_rival(question, self.named, refit) if passes else ""
         compared = next((b for b in look.blocks if b.merged == COMPARED), None)
         return FitTest(
-            look.name, passes, _reason(look.name, look.failing, material, split), law.unexplained, law.expected,
-            look.scales, suspects, parts, _lack(law, () if passes else suspects, cause, parts, look.calibration), cause,
-            rival, np.zeros(0) if compared is None else compared.standard[np.isfinite(compared.standard)] ** 2,
-            make_maps(self.view, law, look.blocks, self.settings.run.seed) if asked else None,
-        )  # fmt: skip
+            library=look.name,
+            passes=passes,
+            reason=_reason(look.name, look.failing, material, split),
+            unexplained=law.unexplained,
+            expected=law.expected,
+            scales=look.scales,
+            suspects=suspects,
+            consistency=parts,
+            lack=_lack(law, () if passes else suspects, cause, parts, look.calibration),
+            cause=cause,
+            rival=rival,
+            blocks=np.zeros(0) if compared is None else compared.standard[np.isfinite(compared.standard)] ** 2,
+            maps=make_maps(self.view, law, look.blocks, self.settings.run.seed) if asked else None,
+        )
 
 
 def _flow_extra(view: View, drift: Drift, calibration: Calibration) -> Array | None:
@@ -212,10 +222,17 @@ def _worst_limit(count: int) -> float:
 def _weak_scale(view: View, law: LawFit) -> Scale:
     grid = view.film.grid
     return Scale(
-        "weak", view.widths.x * grid.dx, view.widths.t * view.film.dt, len(law.target), law.unexplained, law.expected,
-        law.unexplained / law.expected, _limit(law.freedom), lasting_worst(view.lay_out(law.standardised)),
-        _worst_limit(len(law.target)),
-    )  # fmt: skip
+        form="weak",
+        space=view.widths.x * grid.dx,
+        time=view.widths.t * view.film.dt,
+        count=len(law.target),
+        unexplained=law.unexplained,
+        expected=law.expected,
+        ratio=law.unexplained / law.expected,
+        limit=_limit(law.freedom),
+        worst=lasting_worst(view.lay_out(law.standardised)),
+        worst_limit=_worst_limit(len(law.target)),
+    )
 
 
 def _blocks(
@@ -234,10 +251,17 @@ def _block_scale(scale: BlockScale, train: Field) -> Scale:
     count = int(found.sum())
     standard = scale.standard[found]
     return Scale(
-        "rollout", train.grid.width / scale.standard.shape[2], train.duration / scale.standard.shape[0], count,
-        float(np.mean(scale.left[found] ** 2)), float(np.mean((scale.noise**2)[found])),
-        float(np.mean(standard**2)), _limit(count), scale.worst, _worst_limit(count),
-    )  # fmt: skip
+        form="rollout",
+        space=train.grid.width / scale.standard.shape[2],
+        time=train.duration / scale.standard.shape[0],
+        count=count,
+        unexplained=float(np.mean(scale.left[found] ** 2)),
+        expected=float(np.mean((scale.noise**2)[found])),
+        ratio=float(np.mean(standard**2)),
+        limit=_limit(count),
+        worst=scale.worst,
+        worst_limit=_worst_limit(count),
+    )
 
 
 def _lack(
@@ -257,7 +281,8 @@ def _lack(
                 shift = abs(suspicion.coefficients[name] - law.coefficients[name])
                 reach[name] = max(reach[name], min(shift, abs(law.coefficients[name])))
     if cause is not None and cause.name == NARROW_FRONT:
-        reach["laplacian"] = abs(law.coefficients["laplacian"])
+        diffusing = [term.name for term in calibration.terms if multiple_of(term, CATALOGUE["laplacian"])]
+        reach |= {name: abs(law.coefficients[name]) for name in diffusing}
     if suspects:
         # a law that does not fit is no better known than its two fits agree, in weak form and as a rollout
         for name, error in zip(names, law.coefficient_errors, strict=True):

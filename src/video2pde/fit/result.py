@@ -68,6 +68,26 @@ class Suspicion:
     cure: str
     material: bool
 
+    @classmethod
+    def of_recording(cls, name: str, law: str, words: str, cure: str, *, material: bool) -> Suspicion:
+        """Return what the recording itself shows, without columns: beyond doubt where it is material, a hint else."""
+        sure = np.inf if material else 0.0
+        return cls(
+            name=name,
+            law=law,
+            removes=0.0,
+            chance=0.0,
+            log_chance=-sure,
+            columns=0,
+            after=np.nan,
+            coefficients={},
+            moves=sure,
+            criterion=-np.inf if material else np.inf,
+            words=words,
+            cure=cure,
+            material=material,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Maps:

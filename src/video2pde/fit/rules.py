@@ -23,18 +23,16 @@ NARROW = 0.2
 """Length over which diffusion rounds a front, in cells, below which the grid does not show it."""
 STEEPEST = 0.998
 """Share of the cells that are less steep than what counts as the steepest."""
-
-
 REACHED = 0.05
 """Change at the picture's rim, as a share of the range of u, from which something passes through it."""
 
 
 def rounding_length(train: Field, calibration: Calibration) -> float:
     """Return D/(a|∇u|) at the steepest places, in cells; infinite where the law does not sharpen fronts."""
-    law = {name: estimate.value for name, estimate in calibration.estimates.items()}
-    diffusion = law.get("laplacian", 0.0)
+    law = calibration.model
+    diffusion = law.amount("laplacian")
     highest = float(np.quantile(train.values[:: max(1, len(train) // 20)], STEEPEST))
-    sharpening = abs(law.get("grad_squared", 0.0)) + abs(law.get("u_grad_squared", 0.0)) * abs(highest)
+    sharpening = abs(law.amount("grad_squared")) + abs(law.amount("u_grad_squared")) * abs(highest)
     steepness = _steepest(train)
     if diffusion <= 0 or sharpening * steepness == 0:
         return float("inf")
@@ -58,9 +56,7 @@ def ask_front(train: Field, calibration: Calibration) -> Suspicion | None:
         f"diffusion would round the front over {length:.2g} cells, so that grid and camera do it instead, and Δu is "
         "not resolved: film closer, or raise recording.grid"
     )
-    return Suspicion(
-        NARROW_FRONT, calibration.library, 0.0, 0.0, -np.inf, 0, np.nan, {}, np.inf, -np.inf, words, "film closer", True
-    )
+    return Suspicion.of_recording(NARROW_FRONT, calibration.library, words, "film closer", material=True)
 
 
 def change_at_rim(train: Field) -> float:
@@ -82,6 +78,4 @@ def ask_edges(train: Field, calibration: Calibration) -> Suspicion | None:
         f"u changes by {share:.0%} of its range at the picture's edge, where something enters or leaves: let the rim "
         "drive the rollout with --edges measured, or film a larger part"
     )
-    return Suspicion(
-        EDGES, calibration.library, 0.0, 0.0, 0.0, 0, np.nan, {}, 0.0, np.inf, words, "--edges measured", False
-    )
+    return Suspicion.of_recording(EDGES, calibration.library, words, "--edges measured", material=False)

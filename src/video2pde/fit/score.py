@@ -60,10 +60,15 @@ def score(law: LawFit, columns: Array) -> Score | None:
     before = float(law.residual @ law.residual)
     taken = float(projected @ projected)
     return Score(
-        taken / before, float(np.trace(spread)) / before, float(chi2.logsf(statistic, count)) / np.log(10), count,
-        (before - taken) / law.signal, {n: float(v) for n, v in zip(law.names, found, strict=False)},
-        _shift_errors(law, columns), found[law.design.shape[1] :],
-    )  # fmt: skip
+        removes=taken / before,
+        chance=float(np.trace(spread)) / before,
+        log_chance=float(chi2.logsf(statistic, count)) / np.log(10),
+        columns=count,
+        after=(before - taken) / law.signal,
+        coefficients={n: float(v) for n, v in zip(law.names, found, strict=False)},
+        shift_errors=_shift_errors(law, columns),
+        amplitudes=found[law.design.shape[1] :],
+    )
 
 
 def _shift_errors(law: LawFit, columns: Array) -> dict[str, float]:

@@ -123,10 +123,8 @@ def build_view(
     ``terms`` without the drift; ``moments`` (t, 2) by term as discovery found them; ``memory`` of the noise;
     ``scale`` widens the test functions.
     """
-    weak = settings.weak.model_copy(
-        update={"sigma_space": scale * settings.weak.sigma_space, "sigma_time": scale * settings.weak.sigma_time,
-                "shrink": True}
-    )  # fmt: skip
+    space, time = scale * settings.weak.sigma_space, scale * settings.weak.sigma_time
+    weak = settings.weak.model_copy(update={"sigma_space": space, "sigma_time": time, "shrink": True})
     chosen = [*terms, *(CATALOGUE[name] for name in DRIFT)]
     none = np.zeros((len(train), 2))
     pushed = np.stack([moments.get(term.name, none) for term in chosen])
@@ -137,9 +135,18 @@ def build_view(
     places, place = np.unique(centres[:, 1:], axis=0, return_inverse=True)
     series = columns.filtered[:, places[:, 0] - columns.origin[0], places[:, 1] - columns.origin[1]].astype(float)
     return View(
-        scale, train, velocity, {term.name: term for term in chosen}, system, _drift_columns(train, around, settings),
-        around, memory, series, dict(zip(columns.names, columns.slots, strict=True)), place.reshape(-1),
-    )  # fmt: skip
+        scale=scale,
+        film=train,
+        velocity=velocity,
+        terms={term.name: term for term in chosen},
+        system=system,
+        drift=_drift_columns(train, around, settings),
+        moments=around,
+        memory=memory,
+        series=series,
+        slots=dict(zip(columns.names, columns.slots, strict=True)),
+        place=place.reshape(-1),
+    )
 
 
 def _drift_columns(train: Field, around: TimeMoments, settings: Settings) -> Array:

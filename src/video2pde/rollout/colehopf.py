@@ -76,10 +76,9 @@ def evolve_cole_hopf(
 
 
 def _coefficients(model: Model) -> tuple[float, float]:
-    strange = [term.name for term in model.terms if term.name not in ("grad_squared", "laplacian")]
-    if strange:
-        raise InputError(f"the Cole–Hopf evolution knows grad_squared and laplacian, not '{strange[0]}'; use simulate")
-    a, beta = model.coefficient("grad_squared"), model.coefficient("laplacian")
+    if not model.consists_of(("grad_squared", "laplacian")):
+        raise InputError(f"the Cole–Hopf evolution knows |∇u|² and Δu alone, not {model.equation.text}; use simulate")
+    a, beta = model.amount("grad_squared"), model.amount("laplacian")
     if not beta > 0.0:
         raise InputError(f"the Cole–Hopf evolution needs a positive diffusion, not β = {beta:g}; use simulate")
     return a, beta

@@ -315,17 +315,17 @@ class SavedModel(Entry):
 
     def _with_viscosity(self, viscosity: float) -> SavedModel:
         """Put the numerical diffusion that the law was found with into its Laplacian, draws and interval included."""
-        names = [entry.name for entry in self.terms]
+        laplacian = CATALOGUE["laplacian"]
         values = self.model_dump(by_alias=True)
-        if "laplacian" in names:
-            index = names.index("laplacian")
+        if laplacian in self.law.terms:
+            index = self.law.terms.index(laplacian)
             entry = values["terms"][index]
             for key in ("value", "low", "high"):
                 entry[key] = None if entry[key] is None else entry[key] + viscosity
             for row in values["draws"]:
                 row[index] += viscosity
         else:
-            values["terms"].append(_save_term(CATALOGUE["laplacian"], Estimate(viscosity), self.grid.unit))
+            values["terms"].append(_save_term(laplacian, Estimate(viscosity), self.grid.unit))
             for row in values["draws"]:
                 row.append(viscosity)
         return _validate(values, "the model")
