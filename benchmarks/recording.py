@@ -27,9 +27,11 @@ SHAKE_LIMIT = 2.0
 SHAKE = 3.0  # pixels, rms
 CROP = (450, 0, 1080, 1080)
 NAMES = {
-    "only": "decode only", "grey": "decode to grey", "field": "film to field",
+    "only": "decode only",
+    "grey": "decode to grey",
+    "field": "film to field",
     "shaken": "film to field, camera shaking",
-}  # fmt: skip
+}
 
 
 def render(path: Path, frames: int, shake: float = 0.0) -> None:

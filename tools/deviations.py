@@ -34,13 +34,29 @@ CELL = 2
 """Camera pixels along a cell of the grid."""
 OUTCOMES = ("right", "wrong but said so", "sure and wrong")
 NAMES: dict[str, tuple[str, ...]] = {
-    "rotation": ("rotation", "flow"), "shear": ("strain", "flow"), "strain": ("strain", "flow"), "vortex": ("flow",),
-    "pulse": ("flow",), "divergence": ("divergence",), "source": ("source",), "halves": ("coefficients in space",),
-    "slowing": ("coefficients in time",), "anisotropy": ("anisotropy",), "fading": ("missing constant and u",),
-    "steep": ("front narrower than a cell",), "fourth": ("missing biharmonic",), "memory": ("memory",),
-    "immobile": ("immobile part",), "dimming": ("gain",), "exposure": ("gain",), "flicker": ("flicker",),
-    "steps": ("gain", "flicker"), "vignetting": ("uneven light",), "dome": ("uneven light",), "gamma": ("response",),
-}  # fmt: skip
+    "rotation": ("rotation", "flow"),
+    "shear": ("strain", "flow"),
+    "strain": ("strain", "flow"),
+    "vortex": ("flow",),
+    "pulse": ("flow",),
+    "divergence": ("divergence",),
+    "source": ("source",),
+    "halves": ("coefficients in space",),
+    "slowing": ("coefficients in time",),
+    "anisotropy": ("anisotropy",),
+    "fading": ("missing constant and u",),
+    "steep": ("front narrower than a cell",),
+    "fourth": ("missing biharmonic",),
+    "memory": ("memory",),
+    "immobile": ("immobile part",),
+    "dimming": ("gain",),
+    "exposure": ("gain",),
+    "flicker": ("flicker",),
+    "steps": ("gain", "flicker"),
+    "vignetting": ("uneven light",),
+    "dome": ("uneven light",),
+    "gamma": ("response",),
+}
 """The suspects that are a deviation's right name; of other deviations no suspect is."""
 SAID = {
     "saturation": "saturated",
@@ -61,10 +77,13 @@ def run_film(film: Film, overrides: dict[str, Any] | None = None) -> dict[str, A
 
     settings = load_settings(
         overrides={
-            "recording.grid": tuple(side // CELL for side in film.camera.size), "run.workers": 1,
-            "refinement.enabled": False, "front.enabled": False, **(overrides or {}),
+            "recording.grid": tuple(side // CELL for side in film.camera.size),
+            "run.workers": 1,
+            "refinement.enabled": False,
+            "front.enabled": False,
+            **(overrides or {}),
         }
-    )  # fmt: skip
+    )
     with tempfile.TemporaryDirectory() as name:
         path, truth = render(film, Path(name))
         began = time.perf_counter()
@@ -86,9 +105,11 @@ def judge(film: Film, found: dict[str, Any], warnings: list[str]) -> dict[str, A
         estimate = selected["terms"].get(term)
         if estimate is not None and estimate["low"] is not None:
             terms[term] = {
-                "true": true, **{key: estimate[key] for key in ("value", "low", "high")},
-                "error": estimate["value"] / true - 1, "held": bool(estimate["low"] <= true <= estimate["high"]),
-            }  # fmt: skip
+                "true": true,
+                **{key: estimate[key] for key in ("value", "low", "high")},
+                "error": estimate["value"] / true - 1,
+                "held": bool(estimate["low"] <= true <= estimate["high"]),
+            }
     same = selected["terms"].keys() == film.nominal.keys()
     right = found["verdict"] == "law" and same and len(terms) == len(film.nominal)
     right = right and all(term["held"] for term in terms.values())
@@ -96,11 +117,16 @@ def judge(film: Film, found: dict[str, Any], warnings: list[str]) -> dict[str, A
     fit = found.get("fit") or {}
     return {
         "outcome": OUTCOMES[0] if right else OUTCOMES[1] if said else OUTCOMES[2],
-        "verdict": found["verdict"], "reason": found["reason"], "chosen": selected["library"],
-        "found": {name: entry["value"] for name, entry in selected["terms"].items()}, "terms": terms,
-        "named": _named(film.deviation, fit, warnings), "warnings": warnings, "fit": fit,
+        "verdict": found["verdict"],
+        "reason": found["reason"],
+        "chosen": selected["library"],
+        "found": {name: entry["value"] for name, entry in selected["terms"].items()},
+        "terms": terms,
+        "named": _named(film.deviation, fit, warnings),
+        "warnings": warnings,
+        "fit": fit,
         "suspects": [entry["name"] for entry in fit.get("suspects", [])],
-    }  # fmt: skip
+    }
 
 
 def _named(deviation: str, fit: dict[str, Any], warnings: list[str]) -> bool | None:

@@ -84,9 +84,15 @@ class Film:
     def describe(self) -> dict[str, Any]:
         """Return what identifies the film, for a table."""
         return {
-            "set": self.set, "base": self.base, "deviation": self.deviation, "strength": self.strength,
-            "library": self.library, "law": self.law, "nominal": self.nominal, "key": self.key,
-        }  # fmt: skip
+            "set": self.set,
+            "base": self.base,
+            "deviation": self.deviation,
+            "strength": self.strength,
+            "library": self.library,
+            "law": self.law,
+            "nominal": self.nominal,
+            "key": self.key,
+        }
 
 
 def render(film: Film, folder: str | Path) -> tuple[Path, dict[str, Any]]:
@@ -118,36 +124,66 @@ def _tuning() -> Iterator[Film]:
 
 
 CHECK_CASES = {
-    "A": (make_case("A", coefficients={"laplacian": 2.2}, drift=(0.25, 0.1), background=0.15),
-          Plume(0.7, 5, 5, 1.0, "hook")),
-    "B": (make_case("B", coefficients={"u": -0.03, "laplacian": 1.8}, drift=(-0.1, 0.2)),
-          Plume(0.75, 8, 9, 1.1, "spots")),
-    "C": (make_case("C", coefficients={"grad_squared": 6.5, "laplacian": 0.9}, drift=(-0.2, -0.1), background=0.12),
-          Plume(0.7, 11, 8, 1.0, "spots")),
-    "C-alt": (make_case("C-alt", coefficients={"u_grad_squared": 14.0, "laplacian": 1.0}, drift=(0.1, -0.2)),
-              Plume(0.75, 13, 6, 1.0, "hook")),
-    "Fisher": (make_case("Fisher", coefficients={"u": 0.1, "u_squared": -0.12, "laplacian": 1.1}, drift=(0.1, 0.1)),
-               Plume(0.4, 17, 7, 0.9, "spots")),
-}  # fmt: skip
+    "A": (
+        make_case("A", coefficients={"laplacian": 2.2}, drift=(0.25, 0.1), background=0.15),
+        Plume(0.7, 5, 5, 1.0, "hook"),
+    ),
+    "B": (
+        make_case("B", coefficients={"u": -0.03, "laplacian": 1.8}, drift=(-0.1, 0.2)),
+        Plume(0.75, 8, 9, 1.1, "spots"),
+    ),
+    "C": (
+        make_case("C", coefficients={"grad_squared": 6.5, "laplacian": 0.9}, drift=(-0.2, -0.1), background=0.12),
+        Plume(0.7, 11, 8, 1.0, "spots"),
+    ),
+    "C-alt": (
+        make_case("C-alt", coefficients={"u_grad_squared": 14.0, "laplacian": 1.0}, drift=(0.1, -0.2)),
+        Plume(0.75, 13, 6, 1.0, "hook"),
+    ),
+    "Fisher": (
+        make_case("Fisher", coefficients={"u": 0.1, "u_squared": -0.12, "laplacian": 1.1}, drift=(0.1, 0.1)),
+        Plume(0.4, 17, 7, 0.9, "spots"),
+    ),
+}
 LIBRARIES = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
 # other strengths than the tuning set's, two films each, the encoder and the law going round
 CHECK_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
-    "rotation": (("C", 0.02), ("C-alt", 0.04)), "shear": (("A", 0.015), ("Fisher", 0.03)),
-    "strain": (("C", 0.006), ("B", 0.015)), "vortex": (("C-alt", 0.5), ("A", 1.0)),
-    "pulse": (("C", 0.9), ("Fisher", 1.8)), "divergence": (("A", 0.008), ("C", 0.004)),
-    "source": (("A", 0.02), ("C", 0.045)), "halves": (("A", 0.25), ("C", 0.45)),
-    "slowing": (("A", 0.4), ("C", 0.2)), "anisotropy": (("A", 0.25), ("B", 0.4)),
-    "fading": (("A", 0.03), ("A", 0.012)), "steep": (("C", 0.15),),
-    "fourth": (("A", 15.0),), "fractional": (("A", 1.4),), "memory": (("A", 0.7),), "immobile": (("A", 0.2),),
-    "dimming": (("C", 0.07), ("B", 0.14)), "exposure": (("A", 0.8), ("C", 0.5)),
-    "flicker": (("C-alt", 0.015), ("A", 0.03)), "steps": (("C", 0.04), ("Fisher", 0.07)),
-    "vignetting": (("A", 0.3), ("C", 0.15)), "dome": (("C", 0.4), ("B", 0.2)),
-    "gamma": (("A", 2.0), ("C", 1.5)), "saturation": (("A", 0.2), ("C", 0.1)),
-    "shake": (("C", 1.0), ("A", 0.5)), "handheld": (("A", 0.4), ("C", 0.2)),
-    "focus": (("A", 2.5), ("C", 1.5)), "yellow": (("C", 0.85), ("A", 0.93)),
-    "dust": (("A", 25), ("C", 10)), "walls": (("C", 0.7), ("A", 0.35)), "stamp": (("A", 0.8), ("C", 0.45)),
-    "hand": (("C", 15),), "black": (("A", 5),), "cut": (("C", 0.15),), "repeats": (("A", 0.07),),
-}  # fmt: skip
+    "rotation": (("C", 0.02), ("C-alt", 0.04)),
+    "shear": (("A", 0.015), ("Fisher", 0.03)),
+    "strain": (("C", 0.006), ("B", 0.015)),
+    "vortex": (("C-alt", 0.5), ("A", 1.0)),
+    "pulse": (("C", 0.9), ("Fisher", 1.8)),
+    "divergence": (("A", 0.008), ("C", 0.004)),
+    "source": (("A", 0.02), ("C", 0.045)),
+    "halves": (("A", 0.25), ("C", 0.45)),
+    "slowing": (("A", 0.4), ("C", 0.2)),
+    "anisotropy": (("A", 0.25), ("B", 0.4)),
+    "fading": (("A", 0.03), ("A", 0.012)),
+    "steep": (("C", 0.15),),
+    "fourth": (("A", 15.0),),
+    "fractional": (("A", 1.4),),
+    "memory": (("A", 0.7),),
+    "immobile": (("A", 0.2),),
+    "dimming": (("C", 0.07), ("B", 0.14)),
+    "exposure": (("A", 0.8), ("C", 0.5)),
+    "flicker": (("C-alt", 0.015), ("A", 0.03)),
+    "steps": (("C", 0.04), ("Fisher", 0.07)),
+    "vignetting": (("A", 0.3), ("C", 0.15)),
+    "dome": (("C", 0.4), ("B", 0.2)),
+    "gamma": (("A", 2.0), ("C", 1.5)),
+    "saturation": (("A", 0.2), ("C", 0.1)),
+    "shake": (("C", 1.0), ("A", 0.5)),
+    "handheld": (("A", 0.4), ("C", 0.2)),
+    "focus": (("A", 2.5), ("C", 1.5)),
+    "yellow": (("C", 0.85), ("A", 0.93)),
+    "dust": (("A", 25), ("C", 10)),
+    "walls": (("C", 0.7), ("A", 0.35)),
+    "stamp": (("A", 0.8), ("C", 0.45)),
+    "hand": (("C", 15),),
+    "black": (("A", 5),),
+    "cut": (("C", 0.15),),
+    "repeats": (("A", 0.07),),
+}
 
 
 def _check() -> Iterator[Film]:
@@ -159,9 +195,15 @@ def _check() -> Iterator[Film]:
             case, plume = CHECK_CASES[base]
             codec, crf, container = encoders[turn % len(encoders)]
             camera = Camera(
-                size=(PIXELS, PIXELS), frames=FRAMES, noise=0.012, crf=crf, seed=100 + turn, codec=codec,
-                container=container, optics=optics,
-            )  # fmt: skip
+                size=(PIXELS, PIXELS),
+                frames=FRAMES,
+                noise=0.012,
+                crf=crf,
+                seed=100 + turn,
+                codec=codec,
+                container=container,
+                optics=optics,
+            )
             solver: Literal["spectral", "volumes"] = "spectral" if name in SPECTRAL_ONLY else "volumes"
             film = replace(case, plume=plume, law=Law(**asdict(case.law)))
             yield Film("check", base, name, strength, film, camera, solver, LIBRARIES[base])

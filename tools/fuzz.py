@@ -45,9 +45,8 @@ from video2pde.using import SavedModel
 LONGEST = 60  # seconds of the processor
 PATIENCE = 10 * LONGEST  # seconds on the clock, for a machine with other work
 TOO_MUCH = 2.0  # times the memory that was estimated
-EXTREMES = (
-    "-1", "0", "1e300", "-1e300", "1e-300", "NaN", "Infinity", "99999999999999999999", "null", '""', "[]", "{}", "true",
-)  # fmt: skip
+NUMBERS = ("-1", "0", "1e300", "-1e300", "1e-300", "NaN", "Infinity", "99999999999999999999")
+EXTREMES = (*NUMBERS, "null", '""', "[]", "{}", "true")
 TEXTS = ("<<SIZE>>", "../../etc", "\\u0000", "\\u202e", "a" * 300, "'; import os", "$(true)", "%s%s", "\\ud800")
 
 
@@ -137,10 +136,17 @@ def make_targets(folder: Path) -> list[Target]:
     np.savez_compressed(folder / "packed.npz", frames=frames)
     field.save(folder / "field.npz")
     (folder / "settings.toml").write_text(load_settings().to_toml(), encoding="utf-8")
+    coefficients = {"grad_squared": 9.0, "laplacian": 0.7}
     law = SavedModel.of(
-        ["grad_squared", "laplacian"], {"grad_squared": 9.0, "laplacian": 0.7}, field.grid, Windows.split(40),
-        field.times, np.zeros((40, 2)), draws=np.tile([9.0, 0.7], (3, 1)), path="film.mp4",
-    )  # fmt: skip
+        list(coefficients),
+        coefficients,
+        field.grid,
+        Windows.split(40),
+        field.times,
+        np.zeros((40, 2)),
+        draws=np.tile(list(coefficients.values()), (3, 1)),
+        path="film.mp4",
+    )
     law.save(folder / "model.json")
     np.save(folder / "u0.npy", field.values[0])
     run = folder / "run"
@@ -160,10 +166,8 @@ def _files(folder: Path, film: Path, matroska: Path) -> list[Target]:
     def with_settings(path: Path, out: Path) -> list[str]:
         return [*read(folder / "array.npy", out), "--settings", str(path)]
 
-    names = (
-        "plain.tif", "packed.tif", "imagej.tif", "ome.ome.tif", "film.gif", "array.npy", "array.npz", "packed.npz",
-        "field.npz",
-    )  # fmt: skip
+    stacks = ("plain.tif", "packed.tif", "imagej.tif", "ome.ome.tif", "film.gif")
+    names = (*stacks, "array.npy", "array.npz", "packed.npz", "field.npz")
     films = [Target("film.mp4", film, read), Target("film.mkv", matroska, read)]
     settings = Target("settings", folder / "settings.toml", with_settings, text=True)
     return [*(Target(name, folder / name, read) for name in names), *films, settings]

@@ -24,8 +24,11 @@ LIBRARY = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
 BRIGHTEST = 0.95
 """Largest u of a film: a plume on a background is made lower where it would not fit the camera's range."""
 PRESETS = (
-    (0.0, 0), (0.0, 18), (0.0, 23), (0.0, 28), (0.01, 23), (0.01, 28), (0.02, 18), (0.02, 28), (0.05, 23),
-)  # fmt: skip
+    *((0.0, crf) for crf in (0, 18, 23, 28)),
+    *((0.01, crf) for crf in (23, 28)),
+    *((0.02, crf) for crf in (18, 28)),
+    (0.05, 23),
+)
 """Noise and H.264 quality (preset ``veryfast``) of the preset cases, the first films of the set to fit on."""
 
 

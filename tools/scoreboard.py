@@ -88,10 +88,12 @@ def score(film: Film) -> dict[str, Any]:
     case = make_case(film.law, background=film.background, peak=peak)
     camera = Camera(size=(film.size, film.size), frames=film.frames, noise=film.noise, crf=film.crf, seed=film.seed)
     overrides = {
-        "recording.grid": (film.grid, film.grid), "run.workers": 1,
+        "recording.grid": (film.grid, film.grid),
+        "run.workers": 1,
         # a second opinion and an alternative, which the choice of the law and its coefficients do not use
-        "refinement.enabled": False, "front.enabled": False,
-    }  # fmt: skip
+        "refinement.enabled": False,
+        "front.enabled": False,
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         recording = render_film(case, folder, camera)
@@ -113,15 +115,19 @@ def score(film: Film) -> dict[str, Any]:
     if same:
         for term, truth in case.law.coefficients.items():
             found = estimates[term]
-            terms[term] = {"error": found.value / truth - 1, "held": bool(found.low <= truth <= found.high),
-                           "width": (found.high - found.low) / 2 / abs(truth)}  # fmt: skip
+            held, width = bool(found.low <= truth <= found.high), (found.high - found.low) / 2 / abs(truth)
+            terms[term] = {"error": found.value / truth - 1, "held": held, "width": width}
     right = selection.verdict == "law" and same if expected else selection.verdict == "no_law"
     if chosen is not None and not same:
         chosen = f"{chosen}: {', '.join(estimates)}"
     return {
-        **asdict(film), "verdict": selection.verdict, "chosen": chosen, "right": right, "terms": terms,
+        **asdict(film),
+        "verdict": selection.verdict,
+        "chosen": chosen,
+        "right": right,
+        "terms": terms,
         "seconds": round(seconds, 1),
-    }  # fmt: skip
+    }
 
 
 def fingerprint() -> str:

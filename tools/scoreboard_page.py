@@ -169,11 +169,11 @@ def seeds_table(scores: Sequence[Score]) -> str:
 
 
 def full_table(scores: Sequence[Score]) -> str:
-    rows = [
-        [s["law"], f"{s['noise']:.0%}", s["crf"], _chosen(s) if not s["right"] else "right",
-         ", ".join(f"`{name}` {t['error']:+.2%}{'' if t['held'] else ' (outside)'}" for name, t in s["terms"].items())]
-        for s in scores
-    ]  # fmt: skip
+    rows = []
+    for s in scores:
+        errors = [f"`{name}` {t['error']:+.2%}{'' if t['held'] else ' (outside)'}" for name, t in s["terms"].items()]
+        found = "right" if s["right"] else _chosen(s)
+        rows.append([s["law"], f"{s['noise']:.0%}", s["crf"], found, ", ".join(errors)])
     return _table(
         ["law", "noise", "quality", "law found", "errors (outside: the interval does not hold the truth)"], rows
     )

@@ -109,9 +109,15 @@ def test_open_edges_go_straight_on() -> None:
 
 def saved(edge: str) -> SavedModel:
     return SavedModel.of(
-        ["laplacian"], {"laplacian": 1.2}, GRID, Windows.split(9), TIMES, np.zeros((9, 2)),
-        region=SavedRegion.of(droplet(), edge), rollout=OFF,  # type: ignore[arg-type]
-    )  # fmt: skip
+        ["laplacian"],
+        {"laplacian": 1.2},
+        GRID,
+        Windows.split(9),
+        TIMES,
+        np.zeros((9, 2)),
+        region=SavedRegion.of(droplet(), edge),  # type: ignore[arg-type]
+        rollout=OFF,
+    )
 
 
 @pytest.mark.parametrize("edge", ["walls", "held"])

@@ -32,9 +32,13 @@ PARTS = (
 )
 AXES = (np.linspace(0.5, 2.5, 6), np.linspace(10, 90, 7), np.linspace(10, 90, 7))
 MAPS = Maps(
-    RNG.standard_normal((6, 7, 7)), RNG.standard_normal((6, 7, 7)), AXES, 5 * np.ones((4, 5, 5)),
-    RNG.standard_normal((4, 5, 5)), (20.0, 0.8),
-)  # fmt: skip
+    RNG.standard_normal((6, 7, 7)),
+    RNG.standard_normal((6, 7, 7)),
+    AXES,
+    5 * np.ones((4, 5, 5)),
+    RNG.standard_normal((4, 5, 5)),
+    (20.0, 0.8),
+)
 FAILED = FitTest(
     library="A",
     passes=False,

@@ -178,10 +178,13 @@ def test_recoveries_are_listed_side_by_side(
         write_result(
             Path(name),
             frap={
-                "diffusion": {**found, "unit": "µm²/s"}, "mobile_fraction": {"value": 0.9, "low": None, "high": None},
-                "half_time_s": nothing, "bleaching_rate": found, "steady": name == "one",
+                "diffusion": {**found, "unit": "µm²/s"},
+                "mobile_fraction": {"value": 0.9, "low": None, "high": None},
+                "half_time_s": nothing,
+                "bleaching_rate": found,
+                "steady": name == "one",
             },
-        )  # fmt: skip
+        )
     call("runs", "one", "two", "--frap", "--csv", "table.csv")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["run", "D", "(µm²/s)"]

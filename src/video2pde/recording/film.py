@@ -27,11 +27,32 @@ LUMA_OF = {1: (0.2126, 0.0722), 5: (0.299, 0.114), 6: (0.299, 0.114), 7: (0.212,
 FEWEST_KEYS = 3  # key frames from which a film is looked at by jumping between them
 HIGH_DEFINITION = 720  # rows from which a film without such a number has the weights of BT.709
 TRANSFERS = {
-    1: "bt709", 6: "bt709", 14: "bt709", 15: "bt709", 4: "gamma22", 5: "gamma28", 8: "linear", 13: "srgb", 16: "pq",
-    18: "hlg", 7: "smpte240m", 9: "log100", 10: "log316", 11: "iec61966-2-4", 12: "bt1361e", 17: "smpte428",
-}  # fmt: skip
-CAMERA_KEYS = ("com.apple.quicktime.model", "com.android.model", "model", "com.apple.quicktime.make",
-               "com.android.manufacturer", "make", "com.android.version")  # fmt: skip
+    1: "bt709",
+    6: "bt709",
+    14: "bt709",
+    15: "bt709",
+    4: "gamma22",
+    5: "gamma28",
+    8: "linear",
+    13: "srgb",
+    16: "pq",
+    18: "hlg",
+    7: "smpte240m",
+    9: "log100",
+    10: "log316",
+    11: "iec61966-2-4",
+    12: "bt1361e",
+    17: "smpte428",
+}
+CAMERA_KEYS = (
+    "com.apple.quicktime.model",
+    "com.android.model",
+    "model",
+    "com.apple.quicktime.make",
+    "com.android.manufacturer",
+    "make",
+    "com.android.version",
+)
 # Only containers of moving pictures, only local files: a text file must not make the decoder open others.
 OPEN_OPTIONS = {
     "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi",

@@ -139,9 +139,18 @@ def measure_illumination(
     else:
         flat = None
     return Illumination(
-        gain, measured, flat, background, flicker, jumps[0], extent, uneven, slow_is,
-        tuple(note for note in notes if note), tuple(doubts),
-    )  # fmt: skip
+        gain,
+        measured,
+        flat,
+        background,
+        flicker,
+        jumps[0],
+        extent,
+        uneven,
+        slow_is,
+        tuple(note for note in notes if note),
+        tuple(doubts),
+    )
 
 
 def even_out(

@@ -47,9 +47,14 @@ def _pq(v: Array) -> Array:
 
 
 CURVES: dict[str, Callable[[Array], Array]] = {
-    "linear": np.array, "bt709": _bt709, "srgb": _srgb, "hlg": _hlg, "pq": _pq,
-    "gamma22": lambda v: v**2.2, "gamma28": lambda v: v**2.8,
-}  # fmt: skip
+    "linear": np.array,
+    "bt709": _bt709,
+    "srgb": _srgb,
+    "hlg": _hlg,
+    "pq": _pq,
+    "gamma22": lambda v: v**2.2,
+    "gamma28": lambda v: v**2.8,
+}
 """Light as a function of the pixel value, both as shares of full scale."""
 
 

@@ -21,18 +21,17 @@ def _response(story: Story) -> list[Item]:
     if response is None:
         return []
     pixel = np.linspace(0.0, 1.0, CURVE_POINTS)
-    return [
-        Tiles((
-            Chart(
-                "Response of the camera", Axis("pixel value", "share of white"), Axis("light", "share of white"),
-                (
-                    Series("as recorded", pixel, pixel, colour="red"),
-                    Series("after the correction", pixel, response(pixel), colour="blue"),
-                ),
-                f"The camera's response ({response.words}) was undone before u was formed.",
-            ),
-        ))
-    ]  # fmt: skip
+    curve = Chart(
+        "Response of the camera",
+        Axis("pixel value", "share of white"),
+        Axis("light", "share of white"),
+        (
+            Series("as recorded", pixel, pixel, colour="red"),
+            Series("after the correction", pixel, response(pixel), colour="blue"),
+        ),
+        f"The camera's response ({response.words}) was undone before u was formed.",
+    )
+    return [Tiles((curve,))]
 
 
 def _channel(story: Story) -> list[Item]:
@@ -53,7 +52,9 @@ def _motion(story: Story) -> list[Item]:
     times = recording.field.times
     y, x = motion.shifts[-len(times) :].T
     course = Chart(
-        "Where the camera pointed", Axis("time", "s"), Axis("displacement of the picture", "cells"),
+        "Where the camera pointed",
+        Axis("time", "s"),
+        Axis("displacement of the picture", "cells"),
         (
             Series("along x, as recorded", times, x, colour="red"),
             Series("along y, as recorded", times, y, colour="orange"),
@@ -61,15 +62,18 @@ def _motion(story: Story) -> list[Item]:
         ),
         f"{motion.note[0].upper()}{motion.note[1:]}. Its error is {motion.error:.2g} cells in a frame.",
         spans=story.spans(),
-    )  # fmt: skip
+    )
     if not motion.turns:
         return [Tiles((course,))]
     turned = Chart(
-        "How the camera was held", Axis("time", "s"), Axis("angle, zoom"),
+        "How the camera was held",
+        Axis("time", "s"),
+        Axis("angle, zoom"),
         (
             Series("angle, degrees", times, np.rad2deg(motion.angles[-len(times) :]), colour="red"),
             Series("zoom, per cent", times, 100 * motion.zooms[-len(times) :], colour="blue"),
         ),
-        "Rotation and zoom of each frame, which were undone.", spans=story.spans(),
-    )  # fmt: skip
+        "Rotation and zoom of each frame, which were undone.",
+        spans=story.spans(),
+    )
     return [Tiles((course, turned))]
