@@ -1,0 +1,103 @@
+"""The background of a film: the blocks of cells that show nothing but light, and their brightness over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Starts = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+BLOCKS = 24  # along the longer side: blocks of cells whose means are followed
+LEAST_BACKGROUND = 0.08  # share of the blocks that must show nothing but light
+LEAST_LIGHT = 0.25  # brightness of the background, share of the brightest block, below which it shows no light
+STILL = 0.004  # relative change of a block beside the common one that is no signal
+STILL_NOISE = 5.0  # the same in units of its noise
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """What shows nothing but light.
+
+    ``cells`` (y, x): those that do; ``measured`` (t,): their brightness, relative to the usual one; ``noise`` of that,
+    and of a ``block``; ``level``: the usual brightness of a block.
+    """
+
+    cells: NDArray[np.bool_]
+    measured: Array
+    noise: float
+    block: float
+    level: float
+
+
+def find_background(intensity: NDArray[np.float32]) -> Background | None:
+    """Find the background of frames (t, y, x); None where there is too little of it."""
+    blocks, starts = _average_blocks(intensity)
+    seen = _find_still(blocks)
+    if seen is None:
+        return None
+    still, levels = seen
+    measured = blocks[:, still].sum(axis=1) / levels[still].sum()
+    block = noise_of(blocks[:, still] / levels[still] / measured[:, None])
+    rows, columns = (np.diff(np.append(start, n)) for start, n in zip(starts, intensity.shape[1:], strict=True))
+    cells = np.repeat(np.repeat(still, rows, axis=0), columns, axis=1)
+    return Background(cells, measured, float(block / np.sqrt(still.sum())), block, float(np.median(levels[still])))
+
+
+def _average_blocks(intensity: NDArray[np.float32]) -> tuple[Array, Starts]:
+    """Average the cells of each block: shape (t, rows, columns), and where blocks begin along y and x."""
+    rows, columns = intensity.shape[1:]
+    size = max(1, round(max(rows, columns) / BLOCKS))
+    starts = tuple(np.arange(0, max(1, n - size // 2), size) for n in (rows, columns))
+    counts = np.diff(np.append(starts[0], rows))[:, None] * np.diff(np.append(starts[1], columns))
+    sums = np.stack([np.add.reduceat(np.add.reduceat(f, starts[0], 0, np.float64), starts[1], 1) for f in intensity])
+    return sums / counts, (starts[0], starts[1])
+
+
+def _find_still(blocks: Array) -> tuple[NDArray[np.bool_], Array] | None:
+    """Mark the blocks whose brightness follows the common one, and return each block's own level.
+
+    The common course is the median over the blocks at the picture's edge. A block belongs to the background if,
+    divided by it, it stays within noise; at least three sides of the picture must have some.
+    """
+    edge = np.ones(blocks.shape[1:], dtype=bool)
+    edge[1:-1, 1:-1] = False
+    window = max(3, len(blocks) // 20) | 1
+    common = np.median(blocks[:, edge] / np.median(blocks[:, edge], axis=0), axis=1)
+    still = edge
+    for _ in range(3):
+        if np.any(common <= 0):
+            return None
+        course = blocks / common[:, None, None]
+        level = np.median(course, axis=0)
+        if np.any(level <= 0):
+            level = np.where(level > 0, level, np.inf)
+        relative = course / level
+        noise = noise_of(relative[:, still]) / np.sqrt(window)
+        wander = np.abs(_smooth(relative, window) - 1).max(axis=0)
+        still = wander < max(STILL, STILL_NOISE * noise)
+        if not still.any():
+            return None
+        common = np.median(blocks[:, still] / level[still], axis=1)
+    sides = sum(bool(line.any()) for line in (still[0], still[-1], still[:, 0], still[:, -1]))
+    lit = np.median(level[still]) > LEAST_LIGHT * np.percentile(blocks, 99)
+    if still.mean() < LEAST_BACKGROUND or sides < 3 or not lit:
+        return None
+    return still, np.where(np.isfinite(level), level, 0.0)
+
+
+def _smooth(series: Array, window: int) -> Array:
+    """Average over ``window`` frames; the ends are shorter."""
+    total = np.cumsum(np.concatenate([np.zeros((1, *series.shape[1:])), series]), axis=0)
+    low = np.maximum(np.arange(len(series)) - window // 2, 0)
+    high = np.minimum(np.arange(len(series)) + window // 2 + 1, len(series))
+    return np.asarray((total[high] - total[low]) / (high - low).reshape(-1, *[1] * (series.ndim - 1)))
+
+
+def noise_of(series: Array) -> float:
+    """Return the standard deviation of white noise in time, from the median of second differences."""
+    if len(series) < 3:
+        return 0.0
+    return float(np.median(np.abs(np.diff(series, 2, axis=0))) / (0.6745 * np.sqrt(6)))
