@@ -258,38 +258,32 @@ def synth(
         raise InputError(
             "synth needs a case and --out DIR, such as 'synth C --out known'; synth --list names the cases"
         )
-    from video2pde.recording.synth import (
-        DEMO_CAMERA,
-        DEMO_CASE,
-        describe_deviations,
-        deviate,
-        LABORATORY,
-        parse_deviations,
-        render_film,
-        write_laboratory,
-    )
+    from video2pde.recording.synth import DEMO_CAMERA, DEMO_CASE, LABORATORY, write_laboratory
 
     if case in LABORATORY:
         _refuse_options(f"the recording '{case}'", law, camera, deviation, but="seed")
         with staged_folder(out) as folder:
             written = write_laboratory(case, folder, law.seed or 0)
-        tell(out / written.name)
-        tell(out / "truth.json")
-        return
-    if case == DEMO:
+    elif case == DEMO:
         _refuse_options("the demo's recording", law, camera, deviation)
-        chosen, eye = DEMO_CASE, DEMO_CAMERA
+        written = _render(DEMO_CASE, DEMO_CAMERA, "", out, Display(quiet))
     else:
-        chosen, eye = law.make(case), camera.make(law.seed)
+        written = _render(law.make(case), camera.make(law.seed), deviation, out, Display(quiet))
+    tell(out / written.name)
+    tell(out / "truth.json")
+
+
+def _render(case: Case, camera: Camera, deviation: str | None, out: Path, display: Display) -> Path:
+    """Render a film, with the assumptions broken that are named."""
+    from video2pde.recording.synth import describe_deviations, deviate, parse_deviations, render_film
+
     broken = parse_deviations(deviation) if deviation else []
     for name, strength in broken:
-        chosen, eye = deviate(chosen, eye, name, strength)
-    display = Display(quiet)
-    with staged_folder(out) as folder, display.task(f"rendering {chosen.name}") as report:
-        film = render_film(chosen, folder, eye, report, extra=describe_deviations(broken))
-    display.say(f"law: {chosen.truth['equation']}")
-    tell(out / film.name)
-    tell(out / "truth.json")
+        case, camera = deviate(case, camera, name, strength)
+    with staged_folder(out) as folder, display.task(f"rendering {case.name}") as report:
+        film = render_film(case, folder, camera, report, extra=describe_deviations(broken))
+    display.say(f"law: {case.truth['equation']}")
+    return film
 
 
 def _refuse_options(what: str, law: LawOptions, camera: CameraOptions, deviation: str | None, but: str = "") -> None:

@@ -17,8 +17,13 @@ from video2pde.cli.progress import Display
 from video2pde.errors import InputError, StageError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from video2pde.rollout.task import Rollout
     from video2pde.settings import Settings
     from video2pde.using.analysis import Analysis
+    from video2pde.using.modelfile import SavedModel
     from video2pde.using.transfer import Transfer
 
 ModelFile = Annotated[Path, Parameter(help="model.json, or the folder of a run that holds it.")]
@@ -62,8 +67,6 @@ def simulate(
 
     Of an ensemble, .npz holds the mean and the 5–95 % band; the other forms show the mean.
     """
-    import numpy as np
-
     from video2pde.using.ensemble import simulate_ensemble
     from video2pde.using.films import SUFFIXES, write_simulation
     from video2pde.using.modelfile import SavedModel
@@ -74,6 +77,34 @@ def simulate(
         raise InputError(f"--out {out}: give a name that ends in {', '.join(SUFFIXES)}")
     law = SavedModel.load(model)
     start = find_start(law, model, from_, frame, _given_settings(settings))
+    times = _times_from(start.time, law, duration, fps)
+    dark = law.provenance.recording_settings().observable != "bright"
+    display.say(f"from {start.origin}, t = {times[0]:.4g} s to {times[-1]:.4g} s, {len(times)} frames")
+    with display.task("simulating"):
+        if ensemble:
+            band = simulate_ensemble(law, start.values, times, ensemble, drift, seed=seed, workers="auto")
+            if band.failed:
+                display.warn(f"{band.failed} of {ensemble} members failed and were left out")
+            write_simulation(out, times, band.mean, dark=dark, ensemble=band)
+        else:
+            rollout = _require_whole(law.simulate(start.values, times, drift), display)
+            write_simulation(out, times, rollout.values, dark=dark)
+    tell(out)
+
+
+def _require_whole(rollout: Rollout, display: Display) -> Rollout:
+    """Refuse a simulation that stopped, and say where clipping took something away."""
+    if rollout.failed:
+        raise StageError(f"the simulation stopped: {rollout.reason}")
+    if rollout.clipped > 0.001:
+        display.warn(f"clipping to [0, 1] took {rollout.clipped:.1%} of the field")
+    return rollout
+
+
+def _times_from(begin: float, law: SavedModel, duration: float | None, fps: float | None) -> NDArray[np.float64]:
+    """Return the times of a simulation: as long and as close as asked for, otherwise as on the law's film."""
+    import numpy as np
+
     seconds = duration if duration is not None else float(np.ptp(law.times)) or 1.0
     rate = fps if fps is not None else 1.0 / law.frame_interval
     if not (0 < seconds < math.inf and 0 < rate < math.inf):
@@ -82,24 +113,7 @@ def simulate(
         raise InputError(
             f"{seconds * rate:.0f} frames are more than {LONGEST}; give a shorter --duration or a smaller --fps"
         )
-    count = max(1, round(seconds * rate))
-    times = start.time + np.linspace(0.0, seconds, count + 1)
-    dark = law.provenance.recording_settings().observable != "bright"
-    display.say(f"from {start.origin}, t = {times[0]:.4g} s to {times[-1]:.4g} s, {count + 1} frames")
-    with display.task("simulating"):
-        if ensemble:
-            band = simulate_ensemble(law, start.values, times, ensemble, drift, seed=seed, workers="auto")
-            if band.failed:
-                display.warn(f"{band.failed} of {ensemble} members failed and were left out")
-            write_simulation(out, times, band.mean, dark=dark, ensemble=band)
-        else:
-            rollout = law.simulate(start.values, times, drift)
-            if rollout.failed:
-                raise StageError(f"the simulation stopped: {rollout.reason}")
-            if rollout.clipped > 0.001:
-                display.warn(f"clipping to [0, 1] took {rollout.clipped:.1%} of the field")
-            write_simulation(out, times, rollout.values, dark=dark)
-    tell(out)
+    return begin + np.linspace(0.0, seconds, max(1, round(seconds * rate)) + 1)
 
 
 def export(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
-from video2pde.field import Field, Light, Provenance
+from video2pde.field import Encoding, Field, Light, Provenance
 from video2pde.progress import Progress
 from video2pde.recording.arrays import is_saved_field
 from video2pde.recording.base import Header
@@ -48,6 +48,8 @@ from video2pde.recording.stability import measure_contact, measure_flicker, Shak
 from video2pde.recording.timing import assemble, plan_times
 from video2pde.recording.warn import collect_warnings
 from video2pde.settings import RecordingSettings, Settings
+
+Frames = NDArray[np.float32]
 
 SAVED_FIELD_KEYS = ("start", "stop", "every", "mask", "edges", "allow_truncated")
 
@@ -142,25 +144,11 @@ def read_recording(
 def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     """Assemble the field from the reduced frames, then check it."""
     settings, layout, header = reading.settings, reading.layout, reading.header
-    whole = assemble(reading.store)
-    whole = reading.keep_good_run(whole)
-    reading.settle(whole, progress)
-    found = settings.start == "auto"
-    illumination = None if found else reading.even_out(whole)  # before jumps are looked for: light jumps, too
-    values = reading.begin_after_jump(whole)
-    illumination = reading.even_out(values) if found else illumination
-    recorded = np.asarray(reading.recorded[reading.first :], dtype=np.float64)
-    plan = plan_times(recorded, 0.0 if settings.fps else header.tick)
+    values, before, illumination = _begin(reading, progress)
+    plan = plan_times(np.asarray(reading.recorded[reading.first :], float), 0.0 if settings.fps else header.tick)
     reading.notes.append(plan.note)
     reading.warnings += [plan.warning] if plan.warning else []
-    if settings.observable == "dark" and reading.log is None:
-        first = settings.first + settings.every * (reading.begin + reading.first)
-        require_light(values, header.black, first, settings.every, str(reading.recording.path))
-    line = reading.to_observable(values, whole[: reading.first])
-    if values.min() == values.max():
-        raise InputError(
-            f"{reading.recording.path} is constant: every value of the field is {values.flat[0]:.4g}; nothing to learn"
-        )
+    line = _observe(reading, values, before)
     samples = reading.sampler.after(reading.first)
     saturation = measure_saturation(samples, layout, values, plan.times)
     if settings.unclip and not line.by_picture:
@@ -171,30 +159,12 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     if settings.smooth > 0:
         smooth_frames(values, settings.smooth)
         stages.append(field_stage(f"smoothed, σ = {settings.smooth:g}", values))
-    walls = settings.edges == "no_flux"
-    mask = None if settings.mask is None else make_mask(settings.mask, values, layout, header, reading.light, walls)
-    if mask is None and reading.light is not None and not reading.light.lit.all():
-        mask = reading.light.lit
-        reading.notes.append(
-            "the law is taken to hold where the reference has light; --mask droplet keeps off its edge"
-        )
-    if mask is None and settings.edges == "measured":
-        mask = without_rim(layout.grid.shape)
-        reading.notes.append("measured edges: the picture's rim follows the recording, the law holds inside it")
-    provenance = Provenance(
-        str(reading.recording.path),
-        hash_recording(open_recording(reading.recording.path, settings), settings),
-        settings.model_dump(mode="json"),
-        tuple(note for note in reading.notes if note),
-        None if reading.header.limit is None else int(reading.header.limit).bit_length(),
-    )
-    b_frames = np.array(reading.b_frames[reading.first :]) if any(reading.b_frames) else None
-    corrected = any(part is not None and part.corrected for part in (illumination, reading.motion))
-    remade = layout.inner[2] / layout.grid.shape[1] if corrected else None
-    encoding = None if header.limit is None else measure_encoding(values, _level(line, header.limit), b_frames, remade)
+    mask = _choose_mask(reading, values)
+    encoding = _measure_encoding(reading, values, line, illumination)
     light = None if illumination is None else Light(illumination.unknown, settings.observable)
+    provenance = _provenance(reading)
     field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, encoding, light=light)
-    field = enclose(field) if walls else field
+    field = enclose(field) if settings.edges == "no_flux" else field
     checks = Checks(
         sampled=len(samples),
         stages=tuple(stages),
@@ -213,6 +183,71 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     return RecordingResult(field, warnings, checks, tuple(samples), layout, header, illumination, channel, motion)
 
 
+def _begin(reading: Reading, progress: Progress | None) -> tuple[Frames, Frames, Illumination | None]:
+    """Return the frames from the beginning on, those before it, and what light was divided out."""
+    whole = reading.keep_good_run(assemble(reading.store))
+    reading.settle(whole, progress)
+    if reading.settings.start == "auto":
+        values = reading.begin_after_jump(whole)
+        illumination = reading.even_out(values)
+    else:  # before jumps are looked for: light jumps, too
+        illumination = reading.even_out(whole)
+        values = reading.begin_after_jump(whole)
+    return values, whole[: reading.first], illumination
+
+
+def _observe(reading: Reading, values: Frames, before: Frames) -> Normalisation:
+    """Turn grey values into u, in place; refuse what shows nothing."""
+    settings, path = reading.settings, reading.recording.path
+    if settings.observable == "dark" and reading.log is None:
+        first = settings.first + settings.every * (reading.begin + reading.first)
+        require_light(values, reading.header.black, first, settings.every, str(path))
+    line = reading.to_observable(values, before)
+    if values.min() == values.max():
+        raise InputError(f"{path} is constant: every value of the field is {values.flat[0]:.4g}; nothing to learn")
+    return line
+
+
+def _choose_mask(reading: Reading, values: Frames) -> NDArray[np.bool_] | None:
+    """Return where the law holds: in the mask that is asked for, where there is light, or off a measured rim."""
+    settings, layout = reading.settings, reading.layout
+    if settings.mask is not None:
+        walls = settings.edges == "no_flux"
+        return make_mask(settings.mask, values, layout, reading.header, reading.light, walls)
+    if reading.light is not None and not reading.light.lit.all():
+        reading.notes.append(
+            "the law is taken to hold where the reference has light; --mask droplet keeps off its edge"
+        )
+        return reading.light.lit
+    if settings.edges == "measured":
+        reading.notes.append("measured edges: the picture's rim follows the recording, the law holds inside it")
+        return without_rim(layout.grid.shape)
+    return None
+
+
+def _measure_encoding(
+    reading: Reading, values: Frames, line: Normalisation, illumination: Illumination | None
+) -> Encoding | None:
+    """Measure what an encoder did; None where pixels are no whole numbers."""
+    if reading.header.limit is None:
+        return None
+    b_frames = np.array(reading.b_frames[reading.first :]) if any(reading.b_frames) else None
+    corrected = any(part is not None and part.corrected for part in (illumination, reading.motion))
+    remade = reading.layout.inner[2] / reading.layout.grid.shape[1] if corrected else None
+    return measure_encoding(values, _level(line, reading.header.limit), b_frames, remade)
+
+
+def _provenance(reading: Reading) -> Provenance:
+    settings, limit = reading.settings, reading.header.limit
+    return Provenance(
+        str(reading.recording.path),
+        hash_recording(open_recording(reading.recording.path, settings), settings),
+        settings.model_dump(mode="json"),
+        tuple(note for note in reading.notes if note),
+        None if limit is None else int(limit).bit_length(),
+    )
+
+
 def _shake_left(motion: Motion | None) -> Shake:
     """Return how much the field still shakes: what was measured, or its error where frames were put back."""
     if motion is None:
@@ -225,9 +260,7 @@ def _level(line: Normalisation, limit: float) -> float:
     return abs(line.slope) / (limit * np.log(10)) if line.logarithmic else abs(line.slope)
 
 
-def _mend_empty_end(
-    values: NDArray[np.float32], saturated: NDArray[np.float32], level: float, limit: float | None
-) -> list[str]:
+def _mend_empty_end(values: Frames, saturated: Frames, level: float, limit: float | None) -> list[str]:
     """Undo, in place, what a camera does where there is nothing to see; say what was done."""
     clipping = find_clipping(values, saturated)
     if clipping is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -132,14 +133,9 @@ class SavedModel(Entry):
         rows = np.zeros((0, len(whole))) if draws is None else np.asarray(draws, float)
         values = {
             "terms": [_save_term(term, known[term.name], grid.unit) for term in whole],
-            "drift": {
-                "times": np.asarray(times, float).tolist(),
-                "velocity": [tuple(pair) for pair in np.asarray(velocity, float).tolist()],
-                "scale": (float(drift_scale[0]), float(drift_scale[1])),
-            },
+            "drift": _save_drift(times, velocity, drift_scale),
             "flow": None if flow is None else _save_flow(flow),
-            "grid": {key: getattr(grid, key) for key in ("ny", "nx", "unit", "pitch")}
-            | {"height": float(grid.height), "width": float(grid.width)},
+            "grid": asdict(replace(grid, height=float(grid.height), width=float(grid.width))),
             "region": None if region is None else region.model_dump(),
             "boundary": chosen.boundary,
             "clip": chosen.clip,
@@ -345,6 +341,14 @@ def _validate(values: dict[str, Any], origin: str) -> SavedModel:
     except InputError as error:
         raise InputError(f"{origin} is not a valid model: {error}") from None
     return model
+
+
+def _save_drift(times: ArrayLike, velocity: ArrayLike, scale: tuple[float, float]) -> dict[str, Any]:
+    return {
+        "times": np.asarray(times, float).tolist(),
+        "velocity": [tuple(pair) for pair in np.asarray(velocity, float).tolist()],
+        "scale": (float(scale[0]), float(scale[1])),
+    }
 
 
 def _save_flow(flow: Flow) -> dict[str, Any]:

@@ -47,25 +47,20 @@ def word_identities(tr: Transform, size: float, level: float) -> list[tuple[str,
         ),
         ("mass", "Conserved mass", r"\tfrac{d}{dt}\int\theta\,dA = 0", f"The integral of {forms.name} is conserved."),
     ]
-    if tr.a or tr.a2:
-        found.append(
-            (
-                "mean",
-                "Growth of the content",
-                rf"\tfrac{{d}}{{dt}}\int u\,dA = {forms.growth}",
-                "The content ∫u itself is not conserved: it changes wherever there are gradients.",
-            )
-        )
-    found.append(
-        (
-            "limit",
-            "Long-time limit",
-            forms.limit,
-            f"On a periodic domain u becomes uniform at this level, {level:.4g} for the check's plume; the slowest "
-            f"wave decays e-fold in {decay:.3g} s, and the check ends after ten times as long.",
-        )
+    growth = (
+        "mean",
+        "Growth of the content",
+        rf"\tfrac{{d}}{{dt}}\int u\,dA = {forms.growth}",
+        "The content ∫u itself is not conserved: it changes wherever there are gradients.",
     )
-    return found
+    limit = (
+        "limit",
+        "Long-time limit",
+        forms.limit,
+        f"On a periodic domain u becomes uniform at this level, {level:.4g} for the check's plume; the slowest "
+        f"wave decays e-fold in {decay:.3g} s, and the check ends after ten times as long.",
+    )
+    return [*found, *([growth] if tr.a or tr.a2 else []), limit]
 
 
 @dataclass(frozen=True)
