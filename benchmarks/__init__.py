@@ -1,1 +1,1 @@
-"""Benchmarks: each module has ``run()``, which measures and gives rows of name, value and unit."""
+"""Benchmarks: each module has ``run()``, which measures and returns rows of name, value and unit."""

@@ -212,7 +212,7 @@ def _draw_panel(axes: Any, growths: Sequence[Growth], colours: Mapping[str, str]
 
 
 def run() -> list[Row]:
-    """Measure, draw the figure of the documentation, and give one row for each growth."""
+    """Measure, draw the figure of the documentation, and return one row for each growth."""
     growths = measure()
     draw(growths, FIGURE)
     return [

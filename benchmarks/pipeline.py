@@ -24,7 +24,7 @@ LIMIT_S = 360.0
 
 
 def run() -> list[dict[str, Any]]:
-    """Render the film, run the command on it, and give the rows."""
+    """Render the film, run the command on it, and return the rows."""
     with tempfile.TemporaryDirectory() as folder:
         film = render_film(make_case("C"), Path(folder) / "film", Camera(frames=FRAMES))
         out = Path(folder) / "run"

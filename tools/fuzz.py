@@ -240,7 +240,7 @@ def run_target(target: Target, data: bytes, folder: Path) -> Outcome:
 
 
 def wait_for(child: int) -> tuple[int, int] | None:
-    """Wait for a process; give its exit status and the most memory that it held, None where it had to be ended."""
+    """Wait for a process; return its exit status and the most memory that it held, None where it had to be ended."""
     began = time.monotonic()
     ended, status, used = os.wait4(child, os.WNOHANG)
     while not ended and time.monotonic() - began < PATIENCE:
@@ -290,7 +290,7 @@ class Estimates(logging.Handler):
 
 
 def measure_program(targets: list[Target], folder: Path) -> float:
-    """Run every command on its right file; give the most memory that one takes beyond its own estimate.
+    """Run every command on its right file; return the most memory that one takes beyond its own estimate.
 
     A command that refuses the right file would make every case a success.
     """

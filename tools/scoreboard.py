@@ -139,7 +139,7 @@ def fingerprint() -> str:
 
 
 def score_once(sources: str, film: Film) -> dict[str, Any]:
-    """Give a film's score, from an earlier run of the same sources where there is one."""
+    """Return a film's score, from an earlier run of the same sources where there is one."""
     kept = KEPT / f"{film.key}.json".replace(" ", "-")
     if kept.exists():
         known = json.loads(kept.read_text(encoding="utf-8"))

@@ -38,7 +38,7 @@ the worst coefficient.
 
 
 def write_page(scores: Sequence[Score]) -> tuple[str, list[str]]:
-    """Give the page and the bars that were missed."""
+    """Return the page and the bars that were missed."""
     bars = judge(scores)
     missed = [name for name, passed, _ in bars if not passed]
     head = HEAD.format(
@@ -71,7 +71,7 @@ SEED_WORDS = """Errors are over the seeds in which the law was right; width is h
 
 
 def judge(scores: Sequence[Score]) -> list[tuple[str, bool, str]]:
-    """Give each bar that these scores can be held to: name, met or not, what was measured."""
+    """Return each bar that these scores can be held to: name, met or not, what was measured."""
     bars = []
     for name, chosen, limit in (
         ("without noise, lossless: right law, coefficients within 1 %", lambda s: _is(s, 0.0, 0), CLEAN),
@@ -114,7 +114,7 @@ def _named(scores: Sequence[Score]) -> str:
 
 
 def held_shares(seeds: Sequence[Score]) -> list[tuple[str, str, float, list[dict[str, float]]]]:
-    """Give, for each law and term, the share of seeds whose interval holds the truth, and the seeds' figures."""
+    """Return, for each law and term, the share of seeds whose interval holds the truth, and the seeds' figures."""
     rows = []
     for law in dict.fromkeys(s["law"] for s in seeds):
         own = [s for s in seeds if s["law"] == law]
@@ -125,12 +125,12 @@ def held_shares(seeds: Sequence[Score]) -> list[tuple[str, str, float, list[dict
 
 
 def worst(score: Score) -> float:
-    """Give the largest relative error of a coefficient; infinite where the law is wrong."""
+    """Return the largest relative error of a coefficient; infinite where the law is wrong."""
     return max((abs(term["error"]) for term in score["terms"].values()), default=float("inf"))
 
 
 def grid_tables(scores: Sequence[Score]) -> str:
-    """Give one table for each quality: laws and backgrounds down, noise across."""
+    """Return one table for each quality: laws and backgrounds down, noise across."""
     noises = sorted({s["noise"] for s in scores})
     tables = []
     for crf in sorted({s["crf"] for s in scores}):

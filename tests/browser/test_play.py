@@ -69,7 +69,7 @@ def start(grid: Grid) -> np.ndarray:
 
 
 def compare(lab: Page, model: Model, grid: Grid, settings: RolloutSettings, coefficients: tuple[float, ...]) -> float:
-    """Roll a law out here and in the browser; give the largest difference."""
+    """Roll a law out here and in the browser; return the largest difference."""
     times = np.linspace(0.0, 1.2, 7)
     velocity = np.stack([0.4 + 0.2 * times, -0.3 * np.cos(times)], axis=1)
     here = simulate(model, start(grid), times, grid, velocity, settings)

@@ -126,7 +126,7 @@ def set_field(page: Page, label: str, value: str) -> None:
 
 
 def prepare(page: Page, film: Path) -> str:
-    """Drop the film, crop it with the mouse, draw a ruler; give the command that the page shows."""
+    """Drop the film, crop it with the mouse, draw a ruler; return the command that the page shows."""
     page.wait_for_selector(".library[data-ready]")
     page.locator("input[type=file]").set_input_files(film)
     page.get_by_role("link", name="film.mp4").wait_for()

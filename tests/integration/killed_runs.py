@@ -53,7 +53,7 @@ def run(path: Path, reached: Step) -> None:
 
 
 def forked(task: Step) -> int:
-    """Run a task in a child process and give the child's id."""
+    """Run a task in a child process and return the child's id."""
     child = os.fork()
     if child == 0:
         task()

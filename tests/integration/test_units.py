@@ -35,7 +35,7 @@ Runner = Callable[[float, float], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def run_in(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    """Run one small recording with its lengths and times multiplied, and give result.json."""
+    """Run one small recording with its lengths and times multiplied, and return result.json."""
     field = noisy(exact_field(make_case("C"), Grid(40, 40, 200.0, 200.0, "m"), np.linspace(0, 30, 61)), 0.003, seed=1)
     done: dict[tuple[float, float], dict[str, Any]] = {}
 

@@ -39,7 +39,7 @@ VARIES = ("timings_s",)
 
 
 def start(field: Path, out: Path) -> int:
-    """Run the pipeline in a child process and give its id."""
+    """Run the pipeline in a child process and return its id."""
     child = os.fork()
     if child == 0:
         status = 1

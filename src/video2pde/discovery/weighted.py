@@ -133,7 +133,7 @@ def slice_centres(
 
 
 class TimeMoments:
-    """Take the time integrals of a window around the frames that hold centres, and give weighted columns there.
+    """Take the time integrals of a window around the frames that hold centres, and return weighted columns there.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def is_without_noise(values: Frame, level: float) -> bool:
 
 
 def restore_edge(values: Frame, level: float) -> int:
-    """Continue what a level of ``level`` rounds away, in place, frame by frame; give how many frames it was done in.
+    """Continue what a level of ``level`` rounds away, in place, frame by frame; return how many frames it was done in.
 
     ``values`` (t, y, x): u, 0 where there is nothing.
     """

@@ -126,7 +126,7 @@ class Hub:
 
 
 async def work(task: str, request: dict[str, Any], folder: Path) -> AsyncIterator[dict[str, Any]]:
-    """Carry a task out in a process of its own and give its answers; leaving the loop ends the process."""
+    """Carry a task out in a process of its own and yield its answers; leaving the loop ends the process."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -54,7 +54,7 @@ class Screen:
         self._bytes = 0
 
     def open(self, name: str, version: str | None = None) -> OpenFilm:
-        """Open a recording, or give the one that is open; refuse where the page shows an older one."""
+        """Open a recording, or return the one that is open; refuse where the page shows an older one."""
         path = self._folder.find(name)
         now = self._folder.version(path)
         if version is not None and version != now:

@@ -127,7 +127,7 @@ def _bisect(function: Callable[..., float], low: float, high: float) -> float:
 
 
 def measure_front_speed(r: float, q: float, d: float) -> tuple[float, float]:
-    """Simulate a front of u_t = ru − qu² + DΔu and give (measured, predicted) mean speed over a late interval.
+    """Simulate a front of u_t = ru − qu² + DΔu and return (measured, predicted) mean speed over a late interval.
 
     A front that starts from a step runs at 2√(rD) − 3√(D/r)/(2t): its position lags by (3/2)√(D/r) ln t.
     """
