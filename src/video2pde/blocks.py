@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,24 @@ def block_means(frames: NDArray[Any], inside: NDArray[np.bool_]) -> NDArray[np.f
     >>> block_means(frames, np.ones((24, 24), bool)).shape
     (1, 144)
     """
-    edges = [np.linspace(0, n, min(BLOCKS, n) + 1).round().astype(int)[:-1] for n in inside.shape]
-    counts = _sums(inside[None].astype(float), edges)[0]
+    starts = [np.linspace(0, n, min(BLOCKS, n) + 1).round().astype(int)[:-1] for n in inside.shape]
+    counts = _sum(inside.astype(float), starts)
     used = counts > 0
-    weighted = (np.where(inside, frame, 0.0)[None] for frame in frames)
-    return np.stack([_sums(frame, edges)[0][used] / counts[used] for frame in weighted])
+    return np.stack([_sum(np.where(inside, frame, 0.0), starts)[used] / counts[used] for frame in frames])
 
 
-def _sums(frames: NDArray[np.float64], edges: list[NDArray[np.int64]]) -> NDArray[np.float64]:
-    rows = np.add.reduceat(frames, edges[0], axis=1)
-    return np.asarray(np.add.reduceat(rows, edges[1], axis=2))
+def means_between(frames: NDArray[Any], starts: Sequence[NDArray[np.intp]]) -> NDArray[np.float64]:
+    """Average frames (t, y, x) over the blocks that begin at these rows and columns: (t, rows, columns).
+
+    Examples
+    --------
+    >>> means_between(np.arange(16.0).reshape(1, 4, 4), [np.array([0, 2]), np.array([0, 3])])
+    array([[[ 3. ,  5. ],
+            [11. , 13. ]]])
+    """
+    counts = _sum(np.ones(frames.shape[1:]), starts)
+    return np.stack([_sum(frame.astype(np.float64), starts) / counts for frame in frames])
+
+
+def _sum(picture: NDArray[Any], starts: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
+    return np.asarray(np.add.reduceat(np.add.reduceat(picture, starts[0], axis=0), starts[1], axis=1))

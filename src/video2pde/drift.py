@@ -26,6 +26,7 @@ from video2pde.html import curves
 from video2pde.settings import DriftSettings
 
 Array = NDArray[np.float64]
+Method = Literal["border", "percentile", "none"]
 
 BORDER_SHARE = 0.04
 """Width of the frame of pixels that estimates the background, as a share of the picture."""
@@ -69,7 +70,7 @@ class Drift:
     smooth_centroid: Array
     mass: Array
     background: Array
-    method: Literal["border", "percentile", "none"]
+    method: Method
     region: NDArray[np.bool_]
     empty_frames: tuple[int, ...]
     unit: str
@@ -153,7 +154,7 @@ def estimate_drift(field: Field, settings: DriftSettings | None = None) -> Drift
     if field.mask is not None:
         region &= field.mask
     if not region.any():
-        return _no_drift(field, background, method, region)
+        return no_drift(field, background, method, region, tuple(range(len(field))))
     mass, centroid = _moments(field, background, region)
     usable = mass > NO_SIGNAL * max(float(np.median(mass)), np.finfo(float).tiny)
     if np.count_nonzero(usable) < 4:
@@ -176,50 +177,36 @@ def estimate_drift(field: Field, settings: DriftSettings | None = None) -> Drift
     )
 
 
-def _no_drift(
-    field: Field, background: Array, method: Literal["border", "percentile", "none"], region: NDArray[np.bool_]
+def no_drift(
+    field: Field,
+    background: Array | None = None,
+    method: Method = "none",
+    region: NDArray[np.bool_] | None = None,
+    empty: tuple[int, ...] = (),
 ) -> Drift:
-    """Report a picture in which nothing rises above the background: no frame has a centroid, v = 0."""
-    still = np.zeros((len(field), 2))
-    middle = still + np.array([field.grid.x.mean(), field.grid.y.mean()])
-    empty = tuple(range(len(field)))
-    return Drift(
-        field.times,
-        still,
-        still,
-        middle,
-        middle,
-        np.zeros(len(field)),
-        background,
-        method,
-        region,
-        empty,
-        field.grid.unit,
-    )
+    """Return the drift where nothing moves as a whole: zero, with the picture's centre as centroid.
 
-
-def no_drift(field: Field) -> Drift:
-    """Return the drift where nothing moves as a whole: zero, with the picture's centre as centroid."""
+    ``empty``: frames in which nothing rises above the background.
+    """
     frames = len(field)
     centre = np.tile([field.grid.width / 2, field.grid.height / 2], (frames, 1))
     nothing = np.zeros((frames, 2))
-    everywhere = np.ones(field.grid.shape, bool)
     return Drift(
-        field.times,
-        nothing,
-        nothing,
-        centre,
-        centre,
-        np.zeros(frames),
-        np.zeros(frames),
-        "none",
-        everywhere,
-        (),
-        field.grid.unit,
+        times=field.times,
+        velocity=nothing,
+        velocity_error=nothing,
+        centroid=centre,
+        smooth_centroid=centre,
+        mass=np.zeros(frames),
+        background=np.zeros(frames) if background is None else background,
+        method=method,
+        region=np.ones(field.grid.shape, bool) if region is None else region,
+        empty_frames=empty,
+        unit=field.grid.unit,
     )
 
 
-def estimate_background(field: Field, settings: DriftSettings) -> tuple[Array, Literal["border", "percentile", "none"]]:
+def estimate_background(field: Field, settings: DriftSettings) -> tuple[Array, Method]:
     """Estimate the background of every frame from the border's median or from a low percentile.
 
     The border is used where it is quiet: its spread, at the time when it is largest, is below a

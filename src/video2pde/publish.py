@@ -87,7 +87,7 @@ def save_model(run: Run) -> SavedModel | None:
 
 
 def _save_region(field: Field, rim_alone: bool) -> SavedRegion | None:
-    """Close a simulation with walls where the recording has a mask; a picture whose rim drives it keeps that rim as it is."""
+    """Close a simulation with walls where the recording has a mask; a rim that drives the picture stays as it is."""
     if field.mask is None:
         return None
     return SavedRegion.of(field.mask, "held" if rim_alone and not field.walls else "walls")

@@ -24,6 +24,7 @@ from video2pde.calibration.linear import inner_products, Linear
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.restart import Draw, draw_restarted, restarted_blocks
 from video2pde.parallel import parallel_map
+from video2pde.progress import Progress
 from video2pde.resampling import block_length, draw_blocks, residual_sizes
 from video2pde.rollout.start import smooth_frame
 from video2pde.settings import CalibrationSettings
@@ -107,7 +108,7 @@ def bootstrap_fit(
     fit: Fit,
     settings: CalibrationSettings,
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Bootstrap:
     """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
     if fit.whole:
@@ -135,7 +136,7 @@ def bootstrap_fit(
         work = partial(draw_restarted, fit, blocks, -(-frames // length))
     batches = [seeds[begin : begin + BATCH] for begin in range(0, len(seeds), BATCH)]
 
-    def report(done: int, _: int) -> None:
+    def report(done: int, _: int | None) -> None:
         if progress is not None:
             progress(min(done * BATCH, len(seeds)), len(seeds))
 

@@ -6,7 +6,7 @@ same place. A block bootstrap knows what noise does; the error budget adds what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from video2pde.estimate import Estimate
 from video2pde.field import Encoding
 from video2pde.flow import Flow
 from video2pde.html import table
+from video2pde.progress import Progress
 from video2pde.rollout.model import Model
 from video2pde.settings import CalibrationSettings, Settings
 from video2pde.terms import Term
@@ -117,7 +118,7 @@ def calibrate(
     problem: Problem,
     starts: Mapping[str, Sequence[float]],
     settings: Settings,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Calibration:
     """Fit a contender from every start, check that they agree, bootstrap the best fit, draw up its error budget.
 
@@ -183,9 +184,7 @@ def _fit_from_all(
     return tuple(attempts), fits
 
 
-def _bootstrap(
-    problem: Problem, fit: Fit, options: CalibrationSettings, progress: Callable[[int, int], None] | None
-) -> Bootstrap | None:
+def _bootstrap(problem: Problem, fit: Fit, options: CalibrationSettings, progress: Progress | None) -> Bootstrap | None:
     if options.replicates == 0 or not fit.converged:
         return None
     # Nelder–Mead leaves a spline of the drift alone, and so do its replicates

@@ -44,6 +44,13 @@ class Normal:
         return Normal(tuple(names), self.gram[np.ix_(index, index)], self.right[index], self.norms[index], self.signal)
 
 
+def solve_columns(design: Array, target: Array, rank: float) -> Array:
+    """Solve a least-squares problem on columns of unit length; what is smaller than ``rank`` is no direction."""
+    size = np.linalg.norm(design, axis=0)
+    scale = np.where(size > 0, size, 1.0)
+    return np.asarray(np.linalg.lstsq(design / scale, target, rcond=rank)[0] / scale)
+
+
 def normal_equations(system: WeakSystem, drift: str = "axes") -> Normal:
     """Form the normal equations once; libraries, sweeps and thresholds reuse them.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from video2pde.discovery.regression import fit_library, SparseFit
 from video2pde.discovery.weak import weak_columns, WeakColumns, WeakSystem
 from video2pde.drift import Drift
 from video2pde.field import Field
+from video2pde.progress import Progress
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE, DRIFT, libraries, Term
 
@@ -35,7 +35,7 @@ def weak_system(
     drift: Drift,
     settings: Settings | None = None,
     total_frames: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Weak:
     """Assemble the weak system of every library on the training window.
 

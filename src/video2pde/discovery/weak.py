@@ -28,6 +28,7 @@ from video2pde.errors import InputError
 from video2pde.field import Field, Grid, noise_weights
 from video2pde.flow import Flow
 from video2pde.parallel import count_workers, parallel_map
+from video2pde.progress import Progress
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U, U_X, U_Y
 from video2pde.terms.term import compile_density, Order, Term
@@ -121,7 +122,7 @@ def weak_columns(
     *,
     total_frames: int | None = None,
     moments: Array | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     given: Flow | None = None,
 ) -> WeakColumns:
     """Filter the training window once for all terms.
@@ -279,13 +280,13 @@ def is_nonlinear(density: sympy.Expr) -> bool:
     return bool(density.free_symbols) and (density.has(U_X, U_Y) or sympy.diff(density, U, 2) != 0)
 
 
-def over_chunks(work: Callable[[slice], None], frames: int, progress: Callable[[int, int], None] | None = None) -> None:
+def over_chunks(work: Callable[[slice], None], frames: int, progress: Progress | None = None) -> None:
     """Run ``work`` on chunks of frames over the cores; each thread computes alone, BLAS included."""
     threads = min(count_workers("auto"), MOST_THREADS)
     size = FRAMES_AT_ONCE // max(threads, 2)
     chunks = [slice(start, min(start + size, frames)) for start in range(0, frames, size)]
 
-    def report(done: int, _: int) -> None:
+    def report(done: int, _: int | None) -> None:
         if progress is not None:
             progress(min(done * size, frames), frames)
 

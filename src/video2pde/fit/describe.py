@@ -32,41 +32,19 @@ def describe_fit(test: FitTest) -> dict[str, Any]:
 
 
 def _scale(scale: Scale) -> dict[str, Any]:
-    return {
-        "form": scale.form,
-        "space": scale.space,
-        "time": scale.time,
-        "count": scale.count,
-        "unexplained": scale.unexplained,
-        "expected": scale.expected,
-        "ratio": scale.ratio,
-        "limit": scale.limit,
-        "worst": scale.worst,
-        "worst_limit": scale.worst_limit,
-        "passes": scale.passes,
-    }
+    return _pick(scale, "form space time count unexplained expected ratio limit worst worst_limit passes")
 
 
 def _suspect(suspect: Suspicion) -> dict[str, Any]:
-    return {
-        "name": suspect.name,
-        "law": suspect.law,
-        "removes": suspect.removes,
-        "chance": suspect.chance,
-        "log10_probability": suspect.log_chance,
-        "coefficients": dict(suspect.coefficients),
-        "moves": suspect.moves,
-        "material": suspect.material,
-        "words": suspect.words,
-    }
+    first = _pick(suspect, "name law removes chance") | {"log10_probability": suspect.log_chance}
+    found = {"coefficients": dict(suspect.coefficients)}
+    return first | found | _pick(suspect, "moves material words")
 
 
 def _part(part: Part) -> dict[str, Any]:
-    return {
-        "group": part.group,
-        "name": part.name,
-        "coefficients": dict(part.coefficients),
-        "errors": dict(part.errors),
-        "apart": part.apart,
-        "agrees": part.agrees,
-    }
+    found = {"coefficients": dict(part.coefficients), "errors": dict(part.errors)}
+    return _pick(part, "group name") | found | _pick(part, "apart agrees")
+
+
+def _pick(entry: object, names: str) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in names.split()}

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
+from video2pde.discovery.regression import solve_columns
 from video2pde.discovery.weighted import Profiles, WeightedPart
 from video2pde.fit.faults import Faults, SEEN_IN_RATE, SPACE
 from video2pde.fit.noise import CALM, carried, fourth_difference, noise_by_level, NORMAL_MEDIAN, remove_common
@@ -144,7 +145,7 @@ def fit_law(view: View, names: Sequence[str], faults: Faults, extra: Array | Non
     more = np.zeros((len(view.centres), 0)) if extra is None else extra
     design = np.concatenate([view.columns(names), view.columns(DRIFT), view.drift, more], axis=1)
     target = view.system.b
-    found = solve(design, target)
+    found = solve_columns(design, target, RANK)
     coefficients = {name: float(value) for name, value in zip(names, found, strict=False)}
     # the drift's own columns overlap with those of its correction in time: noise is carried by the drift as measured
     moved = {**coefficients, **dict.fromkeys(DRIFT, 1.0)}
@@ -152,13 +153,6 @@ def fit_law(view: View, names: Sequence[str], faults: Faults, extra: Array | Non
     spread = noise + fault_spread(view, coefficients, faults)
     noisy = float(np.trace(noise) / np.trace(spread))
     return LawFit(tuple(names), coefficients, design, target, target - design @ found, spread, noisy)
-
-
-def solve(design: Array, target: Array) -> Array:
-    """Least squares on columns of unit length."""
-    size = np.linalg.norm(design, axis=0)
-    scale = np.where(size > 0, size, 1.0)
-    return np.asarray(np.linalg.lstsq(design / scale, target, rcond=RANK)[0] / scale)
 
 
 def noise_spread(view: View, coefficients: Mapping[str, float]) -> Array:

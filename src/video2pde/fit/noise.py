@@ -102,7 +102,7 @@ def film_memory(values: NDArray[np.float32]) -> Memory:
     Over large areas the noise is so small that fourth differences over several frames begin to show the picture's own
     change; on small blocks they do not.
     """
-    means = block_means(values, BLOCK)
+    means = square_means(values, BLOCK)
     series = means.reshape(len(means), -1).T
     patterns = np.stack([np.ones(len(series)), series.mean(axis=1)])
     noise = remove_common(series, patterns) if len(series) > 4 * len(patterns) else series
@@ -139,8 +139,8 @@ BLOCK = 4
 """Cells along each side of the blocks that show how noise goes on in time."""
 
 
-def block_means(values: NDArray[np.floating], size: int) -> Array:
-    """Average frames (t, y, x) over squares of ``size`` cells; what does not fill a square is left out."""
+def square_means(values: NDArray[np.floating], size: int) -> Array:
+    """Average frames (t, y, x) over squares of about ``size`` cells a side; what does not fill one is left out."""
     frames, ny, nx = values.shape
     rows, columns = max(ny // size, 1), max(nx // size, 1)
     high, wide = ny // rows, nx // columns

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from video2pde.fit.law import LawFit, orthonormal, solve
+from video2pde.discovery.regression import solve_columns
+from video2pde.fit.law import LawFit, orthonormal, RANK
 
 Array = NDArray[np.float64]
 
@@ -56,7 +57,7 @@ def score(law: LawFit, columns: Array) -> Score | None:
     spread = basis.T @ law.left_spread @ basis
     count = basis.shape[1]
     statistic = float(projected @ np.linalg.solve(spread, projected))
-    found = solve(np.concatenate([law.design, columns], axis=1), law.target)
+    found = solve_columns(np.concatenate([law.design, columns], axis=1), law.target, RANK)
     before = float(law.residual @ law.residual)
     taken = float(projected @ projected)
     return Score(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.blocks import means_between
+
 Array = NDArray[np.float64]
-Starts = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 BLOCKS = 24  # along the longer side: blocks of cells whose means are followed
 LEAST_BACKGROUND = 0.08  # share of the blocks that must show nothing but light
@@ -34,7 +35,9 @@ class Background:
 
 def find_background(intensity: NDArray[np.float32]) -> Background | None:
     """Find the background of frames (t, y, x); None where there is too little of it."""
-    blocks, starts = _average_blocks(intensity)
+    size = max(1, round(max(intensity.shape[1:]) / BLOCKS))
+    starts = [np.arange(0, max(1, n - size // 2), size) for n in intensity.shape[1:]]
+    blocks = means_between(intensity, starts)
     seen = _find_still(blocks)
     if seen is None:
         return None
@@ -44,16 +47,6 @@ def find_background(intensity: NDArray[np.float32]) -> Background | None:
     rows, columns = (np.diff(np.append(start, n)) for start, n in zip(starts, intensity.shape[1:], strict=True))
     cells = np.repeat(np.repeat(still, rows, axis=0), columns, axis=1)
     return Background(cells, measured, float(block / np.sqrt(still.sum())), block, float(np.median(levels[still])))
-
-
-def _average_blocks(intensity: NDArray[np.float32]) -> tuple[Array, Starts]:
-    """Average the cells of each block: shape (t, rows, columns), and where blocks begin along y and x."""
-    rows, columns = intensity.shape[1:]
-    size = max(1, round(max(rows, columns) / BLOCKS))
-    starts = tuple(np.arange(0, max(1, n - size // 2), size) for n in (rows, columns))
-    counts = np.diff(np.append(starts[0], rows))[:, None] * np.diff(np.append(starts[1], columns))
-    sums = np.stack([np.add.reduceat(np.add.reduceat(f, starts[0], 0, np.float64), starts[1], 1) for f in intensity])
-    return sums / counts, (starts[0], starts[1])
 
 
 def _find_still(blocks: Array) -> tuple[NDArray[np.bool_], Array] | None:

@@ -14,6 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.blocks import means_between
+
 Array = NDArray[np.float64]
 
 SIDE = 24  # blocks along each side of the picture
@@ -44,7 +46,8 @@ def find_good_run(frames: NDArray[np.float32], black: float) -> GoodRun | None:
     """
     if len(frames) < 2 * FEWEST:
         return None
-    light = _blocks(frames) - black
+    starts = [np.unique(np.linspace(0, n, SIDE, endpoint=False).astype(int)) for n in frames.shape[1:]]
+    light = means_between(frames, starts).reshape(len(frames), -1) - black
     usual = float(np.median(np.percentile(light, 75, axis=1)))
     if usual <= 0:
         return None
@@ -96,10 +99,3 @@ def _runs(bad: NDArray[np.bool_], cuts: list[int]) -> list[tuple[int, int]]:
     """Return (first, stop) of every run without bad frames, divided at the cuts."""
     ends = sorted({0, len(bad), *cuts, *(int(k) + 1 for k in np.flatnonzero(np.diff(bad)))})
     return [(a, b) for a, b in pairwise(ends) if not bad[a]] or [(0, 0)]
-
-
-def _blocks(frames: NDArray[np.float32]) -> Array:
-    starts = [np.unique(np.linspace(0, n, SIDE, endpoint=False).astype(int)) for n in frames.shape[1:]]
-    counts = np.outer(*(np.diff(np.append(s, n)) for s, n in zip(starts, frames.shape[1:], strict=True)))
-    sums = [np.add.reduceat(np.add.reduceat(f, starts[0], 0, np.float64), starts[1], 1) for f in frames]
-    return np.stack([(total / counts).ravel() for total in sums])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.blocks import means_between
 from video2pde.settings import RecordingSettings
 
 BLOCKS = 8
@@ -31,7 +32,8 @@ def find_jumps(values: NDArray[np.float32]) -> tuple[Jump, ...]:
     """Find where frames (t, y, x) change far more than before and after."""
     if len(values) < 4:
         return ()
-    blocks = average_blocks(values)
+    starts = [[part[0] for part in np.array_split(np.arange(n), min(BLOCKS, n))] for n in values.shape[1:]]
+    blocks = means_between(values, [np.array(begin) for begin in starts]).reshape(len(values), -1)
     span = float(np.percentile(blocks, 99.5) - np.percentile(blocks, 0.5))
     if span <= 0:
         return ()
@@ -51,13 +53,3 @@ def describe_jump(jump: Jump, settings: RecordingSettings) -> str:
         f"the scene jumps by {jump.size:.0%} of its range before frame {frame} (bleach, lamp, touch); no law holds"
         f" across a jump: start there (--start {frame}), or stop before it (--stop {frame})"
     )
-
-
-def average_blocks(values: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Average frames over ``BLOCKS`` × ``BLOCKS`` blocks, (t, block)."""
-    _, ny, nx = values.shape
-    rows, columns = (np.array_split(np.arange(n), min(BLOCKS, n)) for n in (ny, nx))
-    means = [
-        values[:, r[0] : r[-1] + 1, c[0] : c[-1] + 1].mean(axis=(1, 2), dtype=float) for r in rows for c in columns
-    ]
-    return np.stack(means, axis=1)

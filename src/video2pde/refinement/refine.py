@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.discovery.regression import solve_columns
 from video2pde.errors import InputError, StageError
 from video2pde.field import Field
 from video2pde.flow import Flow
@@ -33,6 +34,8 @@ CHUNK = {"cpu": 250, "gpu": 1000}
 RECORD_EVERY = 10
 SAVE_EVERY_S = 10.0
 FINAL_BATCHES = 16
+RANK = 1e-6
+"""Relative size below which a direction of the terms counts as none."""
 MARGIN = 0.1
 """Room beyond the data's range, so that no value lies where the sigmoid is flat."""
 
@@ -225,7 +228,7 @@ class _Job:
         lengths = np.sqrt(np.mean(terms**2, axis=0))
         natural = size / np.where(lengths > 0, lengths, 1.0)
         unit = natural if self.settings.scaled_loss else np.ones_like(natural)
-        start = self.start if self.start is not None else _solve(rate, terms)
+        start = self.start if self.start is not None else solve_columns(terms, rate, RANK)
         training = self.trainer.begin_joint(state.training, start / unit)
         return state.joined(training, size, natural, start)
 
@@ -311,14 +314,7 @@ class _Job:
             seen = self.trainer.inspect(training.parameters.network, Batch(*(part[chosen] for part in self.pool)))
             rates.append(np.asarray(seen.rate, np.float64))
             terms.append(np.asarray(seen.terms, np.float64))
-        return _solve(np.concatenate(rates), np.concatenate(terms))
-
-
-def _solve(rate: Array, terms: Array) -> Array:
-    size = np.linalg.norm(terms, axis=0)
-    size = np.where(size > 0, size, 1.0)
-    solution: Array = np.linalg.lstsq(terms / size, rate, rcond=1e-6)[0] / size
-    return solution
+        return solve_columns(np.concatenate(terms), np.concatenate(rates), RANK)
 
 
 def _to_device(points: Points) -> Batch:
