@@ -206,7 +206,16 @@ def _check() -> Iterator[Film]:
             )
             solver: Literal["spectral", "volumes"] = "spectral" if name in SPECTRAL_ONLY else "volumes"
             film = replace(case, plume=plume, law=Law(**asdict(case.law)))
-            yield Film("check", base, name, strength, film, camera, solver, LIBRARIES[base])
+            yield Film(
+                set="check",
+                base=base,
+                deviation=name,
+                strength=strength,
+                case=film,
+                camera=camera,
+                solver=solver,
+                library=LIBRARIES[base],
+            )
             turn += 1
 
 

@@ -127,7 +127,17 @@ def list_films(chosen: str) -> Iterator[Film]:
             for law in LIBRARY:
                 background = (0.0, 0.1)[number % 2] if law == "Fisher" else (0.1, 0.25)[number % 2]
                 options = {"crf": str(crf), "preset": "veryfast"}
-                yield Film("fit", law, (), {}, background, noise, "libx264", options, number)
+                yield Film(
+                    set="fit",
+                    law=law,
+                    strengths=(),
+                    plume={},
+                    background=background,
+                    noise=noise,
+                    encoder="libx264",
+                    options=options,
+                    seed=number,
+                )
     draw = FIT if chosen == "fit" else CHECK
     rng = np.random.default_rng(draw.seed)
     for number in range(draw.films):
@@ -141,7 +151,17 @@ def list_films(chosen: str) -> Iterator[Film]:
         background = float(rng.choice(draw.empty if law == "Fisher" else draw.backgrounds))
         noise = draw.noises[(number // len(LIBRARY) + number // len(draw.encoders)) % len(draw.noises)]
         seed = draw.first_noise + number
-        yield Film(chosen, law, strengths, plume, background, noise, encoder, dict(options), seed)
+        yield Film(
+            set=chosen,
+            law=law,
+            strengths=strengths,
+            plume=plume,
+            background=background,
+            noise=noise,
+            encoder=encoder,
+            options=dict(options),
+            seed=seed,
+        )
 
 
 def measure(film: Film) -> dict[str, Any]:

@@ -163,17 +163,17 @@ def estimate_drift(field: Field, settings: DriftSettings | None = None) -> Drift
         centroid[:, axis] = np.interp(field.times, field.times[usable], centroid[usable, axis])
     smooth, velocity, error = _savitzky_golay(centroid, field.times, settings)
     return Drift(
-        field.times,
-        velocity,
-        error,
-        centroid,
-        smooth,
-        mass,
-        background,
-        method,
-        region,
-        tuple(int(i) for i in np.flatnonzero(~usable)),
-        field.grid.unit,
+        times=field.times,
+        velocity=velocity,
+        velocity_error=error,
+        centroid=centroid,
+        smooth_centroid=smooth,
+        mass=mass,
+        background=background,
+        method=method,
+        region=region,
+        empty_frames=tuple(int(i) for i in np.flatnonzero(~usable)),
+        unit=field.grid.unit,
     )
 
 

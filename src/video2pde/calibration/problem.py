@@ -137,14 +137,14 @@ def make_problem(
     positive = tuple(i for i, term in enumerate(terms) if term.name in options.positive)
     law = Law(LAW, coefficient_scales(window, terms, values), positive, None, tuple(terms), values, follow)
     return Problem(
-        window,
-        Unknowns((law, *_motion(train.times, options, carried))),
-        velocity,
-        bound_substeps(window, terms, values, settings.rollout, None if carried is None else carried.flow),
-        max(LEAST_START, len(train) // START_SHARE),
-        count_workers(settings.run.workers),
-        noise_variance(window),
-        None if carried is None else carried.flow,
+        window=window,
+        unknowns=Unknowns((law, *_motion(train.times, options, carried))),
+        velocity=velocity,
+        rollout=bound_substeps(window, terms, values, settings.rollout, None if carried is None else carried.flow),
+        start_frames=max(LEAST_START, len(train) // START_SHARE),
+        workers=count_workers(settings.run.workers),
+        variance=noise_variance(window),
+        flow=None if carried is None else carried.flow,
     )
 
 

@@ -176,14 +176,14 @@ def choose_flow(
     pool = joint.without_flow(best.ridge)
     kept = 1 - np.sum(pool.theta**2, axis=0) / np.maximum(np.sum(law.theta**2, axis=0), 1e-300)
     choice = FlowChoice(
-        tuple(candidates),
-        best.name,
-        reason,
-        centres,
-        _left_over(plain, candidates[0], named),
-        _left_over(joint, best, named),
-        dict(zip(law.names, kept.tolist(), strict=True)),
-        {} if settings.drift.divergence else _find_divergence(best, law, moments, drift, named),
+        candidates=tuple(candidates),
+        chosen=best.name,
+        reason=reason,
+        centres=centres,
+        left_uniform=_left_over(plain, candidates[0], named),
+        left_chosen=_left_over(joint, best, named),
+        overlap=dict(zip(law.names, kept.tolist(), strict=True)),
+        divergence={} if settings.drift.divergence else _find_divergence(best, law, moments, drift, named),
     )
     return choice, None if best.shape is None else FlowColumns(joint, best.ridge, pool)
 

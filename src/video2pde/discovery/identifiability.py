@@ -164,18 +164,18 @@ def _diagnose_library(
         if abs(part.gram[i, j]) >= options.correlation_limit and not (settled[terms[i]] and settled[terms[j]])
     )
     return LibraryDiagnosis(
-        library,
-        terms,
-        fit,
-        _condition(part.gram),
-        part.gram,
-        _sweep(part, settings),
-        stability,
-        unique,
-        robust,
-        pairs,
-        False,
-        "",
+        library=library,
+        terms=terms,
+        fit=fit,
+        condition=_condition(part.gram),
+        correlation=part.gram,
+        sweep=_sweep(part, settings),
+        stability=stability,
+        unique_shares=unique,
+        robust=robust,
+        inseparable=pairs,
+        contender=False,
+        verdict="",
     )
 
 

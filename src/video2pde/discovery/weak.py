@@ -159,7 +159,17 @@ def weak_columns(
     over_chunks(assemble, len(field), progress)
     origin = (box[0].start, box[1].start)
     names = tuple(term.name for term in terms)
-    return WeakColumns(names, plan.slot_of, filtered, inside, origin, field.times, widths, sigma, noise)
+    return WeakColumns(
+        names=names,
+        slots=plan.slot_of,
+        filtered=filtered,
+        inside=inside,
+        origin=origin,
+        times=field.times,
+        widths=widths,
+        gradient_sigma=sigma,
+        gradient_noise=noise,
+    )
 
 
 def rows_of(window: slice) -> range:

@@ -249,15 +249,15 @@ class Field:
                 origin["notes"] = tuple(origin["notes"])
                 known = meta.get("encoding")
                 return cls(
-                    stored["values"],
-                    stored["times"],
-                    Grid(**meta["grid"]),
-                    stored.get("mask"),
-                    stored.get("recorded_times"),
-                    Provenance(**origin),
-                    None if known is None else Encoding(**{**known, "b_frames": stored.get("b_frames")}),
-                    bool(meta.get("walls", False)),
-                    None if meta.get("light") is None else Light(**meta["light"]),
+                    values=stored["values"],
+                    times=stored["times"],
+                    grid=Grid(**meta["grid"]),
+                    mask=stored.get("mask"),
+                    recorded_times=stored.get("recorded_times"),
+                    provenance=Provenance(**origin),
+                    encoding=None if known is None else Encoding(**{**known, "b_frames": stored.get("b_frames")}),
+                    walls=bool(meta.get("walls", False)),
+                    light=None if meta.get("light") is None else Light(**meta["light"]),
                 )
         except InputError:
             raise

@@ -160,7 +160,16 @@ class _Bench:
         scales = [_weak_scale(view, fit) for _, view, fit in told] + [_block_scale(b, self.train) for b in blocks]
         usual = WIDTHS.index(1.0)
         others = [entry for entry in told if entry[1] is not self.view]
-        return _Look(name, calibration, fits[usual], others, tuple(scales), blocks, slow, extras[usual])
+        return _Look(
+            name=name,
+            calibration=calibration,
+            law=fits[usual],
+            others=others,
+            scales=tuple(scales),
+            blocks=blocks,
+            slow=slow,
+            extra=extras[usual],
+        )
 
     def judge(self, look: _Look, asked: bool) -> FitTest:
         """Say whether a law passes; with ``asked`` after hearing the suspects and comparing parts of the window."""

@@ -84,16 +84,16 @@ def preview(
     times, frames = look.three()
     target = None if out_png is None else Path(out_png)
     result = Preview(
-        recording.path,
-        crop if chosen.crop is None else layout.crop,
-        chosen.crop is None,
-        header,
-        look.count,
-        times,
-        "s" if header.timed or chosen.fps is not None else "frames",
-        frames,
-        target,
-        tuple(look.notes),
+        path=recording.path,
+        crop=crop if chosen.crop is None else layout.crop,
+        suggested=chosen.crop is None,
+        header=header,
+        count=look.count,
+        times=times,
+        time_unit="s" if header.timed or chosen.fps is not None else "frames",
+        frames=frames,
+        picture=target,
+        notes=tuple(look.notes),
     )
     if target is not None:
         from video2pde.recording.preview_figure import draw_preview

@@ -180,7 +180,17 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     )
     warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None, header.line))
     channel, motion = reading.recording.channel, reading.motion
-    return RecordingResult(field, warnings, checks, tuple(samples), layout, header, illumination, channel, motion)
+    return RecordingResult(
+        field=field,
+        warnings=warnings,
+        checks=checks,
+        samples=tuple(samples),
+        layout=layout,
+        header=header,
+        illumination=illumination,
+        channel=channel,
+        motion=motion,
+    )
 
 
 def _begin(reading: Reading, progress: Progress | None) -> tuple[Frames, Frames, Illumination | None]:

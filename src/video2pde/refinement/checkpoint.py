@@ -56,7 +56,17 @@ class Checkpoint:
     def begin(cls, training: Training, terms: int) -> Checkpoint:
         """Stand before the first step."""
         ones, empty = np.ones(terms), np.zeros((0, 3 + terms))
-        return cls(training, False, 1.0, ones, ones, empty[:, :2], empty, empty[:, :3], 0.0)
+        return cls(
+            training=training,
+            joint=False,
+            rate_size=1.0,
+            natural=ones,
+            start=ones,
+            pretrain_trace=empty[:, :2],
+            joint_trace=empty,
+            checks=empty[:, :3],
+            seconds=0.0,
+        )
 
     def after(self, seconds: float) -> Checkpoint:
         return replace(self, seconds=seconds)
@@ -76,15 +86,15 @@ class Checkpoint:
         """Return the traces by name."""
         before, joint, checks = self.pretrain_trace, self.joint_trace, self.checks
         return History(
-            before[:, 0],
-            before[:, 1],
-            joint[:, 0],
-            joint[:, 1],
-            joint[:, 2],
-            joint[:, 3:],
-            checks[:, 0],
-            checks[:, 1],
-            checks[:, 2],
+            pretrain_steps=before[:, 0],
+            pretrain_data=before[:, 1],
+            steps=joint[:, 0],
+            data=joint[:, 1],
+            residual=joint[:, 2],
+            coefficients=joint[:, 3:],
+            checked=checks[:, 0],
+            held_out_data=checks[:, 1],
+            held_out_residual=checks[:, 2],
         )
 
 

@@ -82,7 +82,16 @@ class Law:
         extra = ((2, 0), (0, 2)) if cell is not None else ()
         isotropic = cell is None or abs(cell[0] - cell[1]) <= 1e-6 * cell[0]
         streams = Streams.needed_by(terms, extra, isotropic)
-        return cls(tuple(terms), length, duration, span[0], span[1], cell, carried, streams)
+        return cls(
+            terms=tuple(terms),
+            length=length,
+            duration=duration,
+            low=span[0],
+            high=span[1],
+            cell=cell,
+            carried=carried,
+            streams=streams,
+        )
 
     def predict(self, network: Network, batch: Batch) -> jax.Array:
         """Evaluate û alone, without the cells' correction: enough for the pretraining."""

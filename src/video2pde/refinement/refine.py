@@ -289,7 +289,16 @@ class _Job:
             converged, reason = False, f"interrupted at joint step {int(history.steps.max(initial=0))} of {total}"
         steps = int(history.pretrain_steps.max(initial=0)), int(history.steps.max(initial=0))
         return SeedRun(
-            self.seed, coefficients, history, data, residual, converged, reason, steps, state.seconds, interrupted
+            seed=self.seed,
+            coefficients=coefficients,
+            history=history,
+            data_error=data,
+            residual=residual,
+            converged=converged,
+            reason=reason,
+            steps=steps,
+            seconds=state.seconds,
+            interrupted=interrupted,
         )
 
     def _coefficients(self, state: Checkpoint, history: History, interrupted: bool) -> Array:

@@ -113,20 +113,20 @@ def summarise(
     failed = [run for run in runs if not run.converged]
     reason = "; ".join(f"seed {run.seed}: {run.reason}" for run in failed) if failed else runs[-1].reason
     return Refinement(
-        terms,
-        dict(zip(terms, values.mean(axis=0).tolist(), strict=True)),
-        dict(zip(terms, values.std(axis=0, ddof=1).tolist(), strict=True)) if len(runs) > 1 else None,
-        None if start is None else dict(zip(terms, start, strict=True)),
-        float(np.mean([run.data_error for run in runs])),
-        float(np.mean([run.residual for run in runs])),
-        not failed,
-        reason,
-        any(run.interrupted for run in runs),
-        runs[0].steps,
-        sum(run.seconds for run in runs),
-        device,
-        runs,
-        warnings,
+        terms=terms,
+        coefficients=dict(zip(terms, values.mean(axis=0).tolist(), strict=True)),
+        spread=dict(zip(terms, values.std(axis=0, ddof=1).tolist(), strict=True)) if len(runs) > 1 else None,
+        start=None if start is None else dict(zip(terms, start, strict=True)),
+        data_error=float(np.mean([run.data_error for run in runs])),
+        residual=float(np.mean([run.residual for run in runs])),
+        converged=not failed,
+        reason=reason,
+        interrupted=any(run.interrupted for run in runs),
+        steps=runs[0].steps,
+        seconds=sum(run.seconds for run in runs),
+        device=device,
+        runs=runs,
+        warnings=warnings,
     )
 
 

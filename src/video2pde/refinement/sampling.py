@@ -111,7 +111,14 @@ def draw_samples(
         raise InputError(f"the field is constant (spread {spread:.2g}); nothing spreads that could be refined")
     low, high = float(values.min()), float(values.max())
     return Samples(
-        points, place.points(held_out), float(length), duration, spread, low, high, (field.grid.dx, field.grid.dy)
+        pool=points,
+        held_out=place.points(held_out),
+        length=float(length),
+        duration=duration,
+        spread=spread,
+        low=low,
+        high=high,
+        cell=(field.grid.dx, field.grid.dy),
     )
 
 

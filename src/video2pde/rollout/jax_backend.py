@@ -207,7 +207,16 @@ class _Loop:
         broken = jnp.where(jnp.isfinite(lost), driver.CLIPPED, driver.BLOWN_UP)
         ended = jnp.where(lost <= law.allowed, driver.OK, broken)
         status = jnp.where(possible, ended, driver.TOO_MANY_SUBSTEPS).astype(jnp.int32)
-        return _State(u, state.t + h, left - 1, rate, age + 1, state.used + possible, lost, status)
+        return _State(
+            u=u,
+            t=state.t + h,
+            left=left - 1,
+            rate=rate,
+            age=age + 1,
+            used=state.used + possible,
+            lost=lost,
+            status=status,
+        )
 
     def cross(self, state: _State, over: _Interval, law: _Law) -> _State:
         """Cross one frame interval."""
@@ -243,7 +252,16 @@ class _Loop:
             return (state, failed), (state.u, state.used, state.lost)
 
         status = jnp.int32(driver.OK)
-        first = _State(starts[0], zero, jnp.int32(1), zero, jnp.int32(driver.RECHECK), jnp.int32(0), zero, status)
+        first = _State(
+            u=starts[0],
+            t=zero,
+            left=jnp.int32(1),
+            rate=zero,
+            age=jnp.int32(driver.RECHECK),
+            used=jnp.int32(0),
+            lost=zero,
+            status=status,
+        )
         (last, failed), (frames, used, lost) = jax.lax.scan(
             next_frame, (first, jnp.int32(-1)), jnp.arange(times.shape[0] - 1)
         )

@@ -111,7 +111,16 @@ class Reference:
         base = np.broadcast_to(np.asarray(0.0 if background is None else background, float), len(observed)).copy()
         centroids = centroid(observed, grid, base, inside)
         radii = front_radii(observed, grid, levels, inside, base)
-        return cls(observed, grid, tuple(levels), inside, base, centroids, radii, block_means(observed, inside))
+        return cls(
+            observed=observed,
+            grid=grid,
+            levels=tuple(levels),
+            inside=inside,
+            background=base,
+            centroids=centroids,
+            radii=radii,
+            blocks=block_means(observed, inside),
+        )
 
     def measure(self, predicted: NDArray[Any]) -> Metrics:
         """Compare predicted frames with the observed ones."""
@@ -131,14 +140,14 @@ class Reference:
             coarse[reached] = np.mean((block_means(frames, self.inside) - self.blocks[reached]) ** 2, axis=1)
         scale = np.maximum(sums[:, 1], 1e-300)
         return Metrics(
-            float(np.sqrt(error.sum() / scale.sum())),
-            error / self.inside.sum(),
-            np.sqrt(error / scale),
-            distance,
-            self.levels,
-            self.radii,
-            radii,
-            coarse,
+            rrmse=float(np.sqrt(error.sum() / scale.sum())),
+            mse=error / self.inside.sum(),
+            rrmse_over_time=np.sqrt(error / scale),
+            centroid_error=distance,
+            levels=self.levels,
+            radii_observed=self.radii,
+            radii_predicted=radii,
+            coarse=coarse,
         )
 
 

@@ -133,12 +133,22 @@ def prepare_task(
     clipping = settings.clip == "on" or normalised
     reach = BLOW_UP * max(largest, 1.0)
     content = max(float(np.abs(starts[0]).sum()), 1e-12)
-    moved, shaped = v * np.asarray(model.drift_scale), np.ascontiguousarray(values)
-    flow = _prepare_flow(model, t, grid, settings)
-    limits = (*((0.0, 1.0) if clipping else (-reach, reach)), -reach, reach)
-    allowed = CLIP_SHARE * content if clipping else 0.0
-    viscous = model.with_viscosity(settings.viscosity)
-    return Task(viscous, shaped, restart, t, moved, *flow, keep, limits, allowed, clipping, content)
+    flows, fields, factors = _prepare_flow(model, t, grid, settings)
+    return Task(
+        model=model.with_viscosity(settings.viscosity),
+        starts=np.ascontiguousarray(values),
+        restart=restart,
+        times=t,
+        velocity=v * np.asarray(model.drift_scale),
+        flows=flows,
+        fields=fields,
+        factors=factors,
+        keep=keep,
+        limits=(*((0.0, 1.0) if clipping else (-reach, reach)), -reach, reach),
+        allowed=CLIP_SHARE * content if clipping else 0.0,
+        clipping=clipping,
+        content=content,
+    )
 
 
 def _prepare_flow(

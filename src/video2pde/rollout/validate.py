@@ -178,14 +178,14 @@ def validate(
     baselines = len(entries) - 2 * len(models)
     rows = [Row(name, *scores[baselines + 2 * n : baselines + 2 * n + 2]) for n, name in enumerate(models)]
     return Validation(
-        window.times,
-        chosen.levels,
-        (persistence, *scores[:baselines]),
-        tuple(sorted(rows, key=lambda row: row.measured.full.rrmse)),
-        judge.shown,
-        window.values[list(judge.shown)].copy(),
-        (window.grid.height, window.grid.width),
-        window.grid.unit,
+        times=window.times,
+        levels=chosen.levels,
+        baselines=(persistence, *scores[:baselines]),
+        rows=tuple(sorted(rows, key=lambda row: row.measured.full.rrmse)),
+        snapshot_frames=judge.shown,
+        observed_snapshots=window.values[list(judge.shown)].copy(),
+        extent=(window.grid.height, window.grid.width),
+        unit=window.grid.unit,
     )
 
 
@@ -210,7 +210,18 @@ class _Judge:
         still = np.broadcast_to(self.start.astype(np.float32), values.shape)
         snapshots = still[list(self.shown)].copy()
         full, one_step = self.reference.measure(still), self.reference.measure(before)
-        return Score(PERSISTENCE, "baseline", None, full, one_step, 0.0, 0.0, "", 0.0, snapshots)
+        return Score(
+            name=PERSISTENCE,
+            mode="baseline",
+            model=None,
+            full=full,
+            one_step=one_step,
+            skill=0.0,
+            one_step_skill=0.0,
+            failure="",
+            clipped=0.0,
+            snapshots=snapshots,
+        )
 
     def score_models(
         self,
@@ -244,17 +255,17 @@ class _Judge:
         self, name: str, mode: Mode, model: Model, rollout: Rollout, full: Metrics, one_step: Metrics, reference: Score
     ) -> Score:
         return Score(
-            name,
-            mode,
-            model,
-            full,
-            one_step,
-            skill_of(full, reference.full),
-            skill_of(one_step, reference.one_step),
-            rollout.reason,
-            rollout.clipped,
-            rollout.values[list(self.shown)].astype(np.float32),
-            coarse_skill_of(full, reference.full),
+            name=name,
+            mode=mode,
+            model=model,
+            full=full,
+            one_step=one_step,
+            skill=skill_of(full, reference.full),
+            one_step_skill=skill_of(one_step, reference.one_step),
+            failure=rollout.reason,
+            clipped=rollout.clipped,
+            snapshots=rollout.values[list(self.shown)].astype(np.float32),
+            coarse_skill=coarse_skill_of(full, reference.full),
         )
 
 

@@ -64,14 +64,14 @@ def _summarise(folder: Path, result: Mapping[str, Any]) -> RunSummary:
         )
     law, test = result["selected"], result["test"] or {}
     return RunSummary(
-        str(folder),
-        str(result["verdict"]),
-        None if law is None else str(law["library"]),
-        "" if law is None else str(law["equation"]["text"]),
-        None if law is None else {name: Estimate.from_json(entry) for name, entry in law["terms"].items()},
-        _number(test.get("rrmse")),
-        _number(test.get("baselines", {}).get("persistence")),
-        sum(float(seconds) for seconds in result["timings_s"].values()),
+        folder=str(folder),
+        verdict=str(result["verdict"]),
+        library=None if law is None else str(law["library"]),
+        equation="" if law is None else str(law["equation"]["text"]),
+        terms=None if law is None else {name: Estimate.from_json(entry) for name, entry in law["terms"].items()},
+        rrmse=_number(test.get("rrmse")),
+        persistence=_number(test.get("baselines", {}).get("persistence")),
+        seconds=sum(float(seconds) for seconds in result["timings_s"].values()),
     )
 
 

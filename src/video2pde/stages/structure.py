@@ -131,15 +131,15 @@ def discover_structure(
         scale, flow = _drift_scale(fit.coefficients), given if beside is None else beside.flow(fit.coefficients)
         contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow))
     return Discovery(
-        system,
-        found,
-        tuple(sorted(contenders, key=lambda c: -c.explained)),
-        models,
-        weak.moments,
-        weak.columns.gradient_sigma,
-        weak.columns.gradient_noise,
-        fit_diffusion(train, drift.velocity[windows.train], settings.rollout),
-        choice,
+        system=system,
+        identifiability=found,
+        contenders=tuple(sorted(contenders, key=lambda c: -c.explained)),
+        models=models,
+        moments=weak.moments,
+        gradient_sigma=weak.columns.gradient_sigma,
+        gradient_noise=weak.columns.gradient_noise,
+        diffusion=fit_diffusion(train, drift.velocity[windows.train], settings.rollout),
+        flow=choice,
     )
 
 

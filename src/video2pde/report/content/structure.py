@@ -58,15 +58,15 @@ def _correlations(story: Story, diagnosis: LibraryDiagnosis) -> Heatmap:
     values = np.abs(diagnosis.correlation - np.eye(len(labels)))
     i, j = np.unravel_index(int(values.argmax()), values.shape)
     return Heatmap(
-        f"{diagnosis.library}, κ = {diagnosis.condition:.3g}",
-        diagnosis.correlation,
-        labels,
-        labels,
-        f"Correlations of the columns of library {diagnosis.library}; the strongest, "
+        title=f"{diagnosis.library}, κ = {diagnosis.condition:.3g}",
+        values=diagnosis.correlation,
+        rows=labels,
+        columns=labels,
+        alt=f"Correlations of the columns of library {diagnosis.library}; the strongest, "
         f"{diagnosis.correlation[i, j]:.2f}, is between {labels[i]} and {labels[j]}.",
-        "correlation",
-        "diverging",
-        (-1.0, 1.0),
+        label="correlation",
+        colour_map="diverging",
+        limits=(-1.0, 1.0),
     )
 
 
@@ -147,18 +147,18 @@ def tell_stability(story: Story) -> Section | None:
     values = np.array([[d.stability.frequency.get(name, np.nan) for name in terms] for d in diagnoses])
     runs = diagnoses[0].stability.runs
     frequency = Heatmap(
-        f"Selected in … of {runs} runs",
-        values,
-        tuple(found.libraries),
-        tuple(story.term(t) for t in terms),
-        "How often each term of each library is selected over random sets of centres.",
-        "share of the runs",
-        "viridis",
-        (0.0, 1.0),
-        "Blank: the library does not have the term.",
-        ".0%",
-        "library",
-        "term",
+        title=f"Selected in … of {runs} runs",
+        values=values,
+        rows=tuple(found.libraries),
+        columns=tuple(story.term(t) for t in terms),
+        alt="How often each term of each library is selected over random sets of centres.",
+        label="share of the runs",
+        colour_map="viridis",
+        limits=(0.0, 1.0),
+        caption="Blank: the library does not have the term.",
+        format=".0%",
+        row_title="library",
+        column_title="term",
     )
     wanted = [name for name in terms if any(name in d.names for d in diagnoses if d.contender)] or terms
     charts = tuple(_spread(story, name, [d for d in diagnoses if name in d.names]) for name in wanted)
