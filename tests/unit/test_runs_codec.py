@@ -23,6 +23,7 @@ from runs_artefacts import real_artefacts, same
 
 from video2pde.errors import InputError, StageError
 from video2pde.field import Grid
+from video2pde.front import FrontFit
 from video2pde.rollout.model import Model
 from video2pde.runs.archive import load_artefact, read_meta, save_artefact
 from video2pde.runs.codec import decode, encode
@@ -322,8 +323,21 @@ def test_an_older_artefact_may_lack_a_field_that_has_a_default() -> None:
 
 
 def test_a_class_is_found_where_an_older_run_knew_it() -> None:
-    """A module that has become a package keeps its run folders readable."""
+    """A module that has become a package, or has moved, keeps its run folders readable."""
     tree, arrays_ = encode(Grid(4, 6, 200.0, 300.0))
     assert isinstance(tree, dict)
     assert tree["type"] == "video2pde.field.grid:Grid"
     assert decode({**tree, "type": "video2pde.field:Grid"}, arrays_) == Grid(4, 6, 200.0, 300.0)
+    front = FrontFit("weak", True, {"laplacian": 1.0}, 0.1, 0.1, 0.0, 0.0, True, "")
+    tree, arrays_ = encode(front)
+    assert same(decode({**tree, "type": "video2pde.calibration.front:FrontFit"}, arrays_), front)
+
+
+def test_a_field_that_an_older_run_had_is_passed_over() -> None:
+    boot = real_artefacts()["bootstrap"]
+    tree, arrays_ = encode(boot)
+    older = {**tree, "fields": {**tree["fields"], "form": "residual"}}
+    assert same(decode(older, arrays_), boot)
+    stranger = {**tree, "fields": {**tree["fields"], "shape": "round"}}
+    with pytest.raises(InputError, match="the fields of"):
+        decode(stranger, arrays_)

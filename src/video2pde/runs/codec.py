@@ -31,6 +31,13 @@ AnyArray = NDArray[Any]
 TAG = "!"
 ARRAY_KINDS = "biufcUS"
 PACKAGE = "video2pde"
+MOVED = {"video2pde.calibration.front:FrontFit": "video2pde.front:FrontFit"}
+"""Types that run folders of an earlier state know by another name."""
+DROPPED = {
+    "video2pde.calibration.fit:Fit": ("iterations", "path"),
+    "video2pde.calibration.bootstrap:Bootstrap": ("form", "correlation"),
+}
+"""Fields that types had in an earlier state."""
 TYPE_NAME = re.compile(rf"({PACKAGE}(?:\.[a-z_][a-z0-9_]*)+):([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
 
@@ -114,7 +121,7 @@ def name_type(kind: type) -> str:
 
 def find_type(name: str) -> type:
     """Find the dataclass that ``module:class`` names, inside this package alone."""
-    match = TYPE_NAME.fullmatch(name) if isinstance(name, str) else None
+    match = TYPE_NAME.fullmatch(MOVED.get(name, name)) if isinstance(name, str) else None
     # a module such as __main__ would run when it is imported
     if match is None or any(part.startswith("__") for part in match[1].split(".")):
         raise InputError(f"'{str(name)[:80]}' does not name a type of {PACKAGE}")
@@ -189,9 +196,10 @@ class _Decoder:
     def _object(self, node: dict[str, Any]) -> Any:
         kind: Any = find_type(node["type"])
         fields = {field.name: field for field in dataclasses.fields(kind)}
-        values = self._entries(node["fields"])
+        past = DROPPED.get(_full_name(kind), ())
+        values = self._entries({name: entry for name, entry in node["fields"].items() if name not in past})
         needed = {name for name, field in fields.items() if not _has_default(field)}
-        # an artefact of an earlier version may lack a field that has a default, and nothing else
+        # beside those, an artefact of an earlier version may lack a field that has a default, and nothing else
         if not needed <= values.keys() <= fields.keys():
             raise InputError(f"the fields of {node['type']} are {', '.join(fields)}, not {', '.join(values)}")
         # through the constructor, so that the type's own checks are made
