@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import SimpleNamespace
@@ -14,7 +15,6 @@ from known_fields import known_field, LAWS
 from video2pde.calibration import Calibration
 from video2pde.discovery.weighted import Profiles
 from video2pde.drift import estimate_drift
-from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
@@ -30,8 +30,9 @@ from video2pde.fit.rules import ask_edges, ask_front, rounding_length
 from video2pde.fit.suspects import SUSPECTS
 from video2pde.fit.view import build_view, View
 from video2pde.recording.synth import find_preset
+from video2pde.rollout.model import Model
 from video2pde.settings import load_settings
-from video2pde.terms import CATALOGUE, LIBRARIES
+from video2pde.terms import CATALOGUE, LIBRARIES, Term
 from video2pde.terms.parse import U
 
 SETTINGS = load_settings(overrides={"run.workers": 1})
@@ -230,10 +231,9 @@ def test_a_deviation_counts_as_far_as_it_lasts() -> None:
     assert BlockScale((1, 1), standard[:1], standard[:1], standard[2:3]).worst == 9.0
 
 
-def calibrated(law: dict[str, float]) -> Calibration:
-    """Stand in for a calibration: the rules ask for its coefficients alone."""
-    estimates = {name: Estimate(value, 0.9 * value, 1.1 * value) for name, value in law.items()}
-    return SimpleNamespace(library="C", estimates=estimates)  # type: ignore[return-value]
+def calibrated(law: dict[str, float], own: Mapping[str, Term] | None = None) -> Calibration:
+    """Stand in for a calibration: the rules ask for its law alone."""
+    return SimpleNamespace(library="C", model=Model.of(law, own=own))  # type: ignore[return-value]
 
 
 def test_a_front_narrower_than_a_cell_is_suspected() -> None:
@@ -242,6 +242,8 @@ def test_a_front_narrower_than_a_cell_is_suspected() -> None:
     usual = rounding_length(film, calibrated({"grad_squared": 9.0, "laplacian": 0.7}))
     assert usual > 0.2
     assert rounding_length(film, calibrated({"grad_squared": 9.0, "laplacian": 0.07})) == pytest.approx(usual / 10)
+    mine = {"mine": Term.of("mine", ("xx", "2*u"), ("yy", "2*u"))}
+    assert rounding_length(film, calibrated({"grad_squared": 9.0, "mine": 0.35}, mine)) == pytest.approx(usual)
     found = ask_front(film, calibrated({"grad_squared": 9.0, "laplacian": 0.02 / usual}))
     assert found is not None
     assert found.material
