@@ -221,33 +221,60 @@ def _check() -> Iterator[Film]:
 
 SECOND_CASES = {
     "A": (make_case("A", coefficients={"laplacian": 1.1}, drift=(-0.15, 0.2)), Plume(0.65, 21, 7, 1.1, "spots")),
-    "B": (make_case("B", coefficients={"u": -0.022, "laplacian": 1.4}, drift=(0.2, 0.05), background=0.08),
-          Plume(0.7, 23, 6, 1.0, "hook")),
-    "C": (make_case("C", coefficients={"grad_squared": 11.0, "laplacian": 1.1}, drift=(0.1, 0.15)),
-          Plume(0.65, 27, 6, 1.0, "hook")),
-    "C-alt": (make_case("C-alt", coefficients={"u_grad_squared": 17.0, "laplacian": 0.8}, drift=(-0.15, 0.1)),
-              Plume(0.8, 29, 9, 1.1, "spots")),
-    "Fisher": (make_case("Fisher", coefficients={"u": 0.08, "u_squared": -0.1, "laplacian": 1.4}, drift=(-0.1, 0.05)),
-               Plume(0.45, 31, 6, 1.0, "hook")),
-}  # fmt: skip
+    "B": (
+        make_case("B", coefficients={"u": -0.022, "laplacian": 1.4}, drift=(0.2, 0.05), background=0.08),
+        Plume(0.7, 23, 6, 1.0, "hook"),
+    ),
+    "C": (
+        make_case("C", coefficients={"grad_squared": 11.0, "laplacian": 1.1}, drift=(0.1, 0.15)),
+        Plume(0.65, 27, 6, 1.0, "hook"),
+    ),
+    "C-alt": (
+        make_case("C-alt", coefficients={"u_grad_squared": 17.0, "laplacian": 0.8}, drift=(-0.15, 0.1)),
+        Plume(0.8, 29, 9, 1.1, "spots"),
+    ),
+    "Fisher": (
+        make_case("Fisher", coefficients={"u": 0.08, "u_squared": -0.1, "laplacian": 1.4}, drift=(-0.1, 0.05)),
+        Plume(0.45, 31, 6, 1.0, "hook"),
+    ),
+}
 SECOND_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
-    "rotation": (("A", 0.025), ("C", 0.035)), "shear": (("C", 0.018), ("B", 0.025)),
-    "strain": (("A", 0.008), ("C-alt", 0.012)), "vortex": (("C", 0.7), ("B", 1.2)),
-    "pulse": (("A", 1.2), ("C-alt", 1.5)), "divergence": (("B", 0.006), ("C", 0.007)),
-    "source": (("A", 0.03), ("C-alt", 0.03)), "halves": (("A", 0.35), ("C", 0.3)),
-    "slowing": (("A", 0.3), ("C", 0.35)), "anisotropy": (("A", 0.35), ("C", 0.3)),
-    "fading": (("A", 0.02),), "steep": (("C", 0.12),),
-    "fourth": (("A", 20.0),), "fractional": (("A", 1.6),), "memory": (("A", 0.65),),
+    "rotation": (("A", 0.025), ("C", 0.035)),
+    "shear": (("C", 0.018), ("B", 0.025)),
+    "strain": (("A", 0.008), ("C-alt", 0.012)),
+    "vortex": (("C", 0.7), ("B", 1.2)),
+    "pulse": (("A", 1.2), ("C-alt", 1.5)),
+    "divergence": (("B", 0.006), ("C", 0.007)),
+    "source": (("A", 0.03), ("C-alt", 0.03)),
+    "halves": (("A", 0.35), ("C", 0.3)),
+    "slowing": (("A", 0.3), ("C", 0.35)),
+    "anisotropy": (("A", 0.35), ("C", 0.3)),
+    "fading": (("A", 0.02),),
+    "steep": (("C", 0.12),),
+    "fourth": (("A", 20.0),),
+    "fractional": (("A", 1.6),),
+    "memory": (("A", 0.65),),
     "immobile": (("A", 0.12), ("C", 0.25)),
-    "dimming": (("A", 0.05), ("C-alt", 0.12)), "exposure": (("C", 0.9), ("B", 0.4)),
-    "flicker": (("C", 0.01), ("B", 0.025)), "steps": (("A", 0.03), ("C", 0.08)),
-    "vignetting": (("C", 0.25), ("B", 0.12)), "dome": (("A", 0.3), ("C", 0.15)),
-    "gamma": (("C", 2.1), ("A", 1.6)), "saturation": (("C", 0.2), ("A", 0.1)),
-    "shake": (("A", 1.2), ("C", 0.7)), "handheld": (("C", 0.35), ("B", 0.2)),
-    "focus": (("A", 1.5), ("C", 2.2)), "yellow": (("A", 0.87), ("C", 0.92)),
-    "dust": (("C", 20), ("A", 8)), "walls": (("A", 0.6), ("C", 0.3)), "stamp": (("C", 0.7), ("A", 0.4)),
-    "hand": (("A", 8),), "black": (("C", 4),), "cut": (("A", 0.2),), "repeats": (("C", 0.04),),
-}  # fmt: skip
+    "dimming": (("A", 0.05), ("C-alt", 0.12)),
+    "exposure": (("C", 0.9), ("B", 0.4)),
+    "flicker": (("C", 0.01), ("B", 0.025)),
+    "steps": (("A", 0.03), ("C", 0.08)),
+    "vignetting": (("C", 0.25), ("B", 0.12)),
+    "dome": (("A", 0.3), ("C", 0.15)),
+    "gamma": (("C", 2.1), ("A", 1.6)),
+    "saturation": (("C", 0.2), ("A", 0.1)),
+    "shake": (("A", 1.2), ("C", 0.7)),
+    "handheld": (("C", 0.35), ("B", 0.2)),
+    "focus": (("A", 1.5), ("C", 2.2)),
+    "yellow": (("A", 0.87), ("C", 0.92)),
+    "dust": (("C", 20), ("A", 8)),
+    "walls": (("A", 0.6), ("C", 0.3)),
+    "stamp": (("C", 0.7), ("A", 0.4)),
+    "hand": (("A", 8),),
+    "black": (("C", 4),),
+    "cut": (("A", 0.2),),
+    "repeats": (("C", 0.04),),
+}
 
 
 def _second() -> Iterator[Film]:
@@ -258,9 +285,15 @@ def _second() -> Iterator[Film]:
             case, plume = SECOND_CASES[base]
             codec, crf, container = encoders[turn % len(encoders)]
             camera = Camera(
-                size=(220, 260), frames=170, noise=0.009, crf=crf, seed=300 + turn, codec=codec, container=container,
+                size=(220, 260),
+                frames=170,
+                noise=0.009,
+                crf=crf,
+                seed=300 + turn,
+                codec=codec,
+                container=container,
                 optics=Optics(photons=True, blur=0.5),
-            )  # fmt: skip
+            )
             solver: Literal["spectral", "volumes"] = "spectral" if name in SPECTRAL_ONLY else "volumes"
             film = replace(case, plume=plume, law=Law(**asdict(case.law)))
             yield Film("second", base, name, strength, film, camera, solver, LIBRARIES[base])
