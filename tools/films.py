@@ -10,6 +10,7 @@ other plumes, laws, strengths and seeds again, pictures that are not square, few
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -67,13 +68,17 @@ class Film:
     def nominal(self) -> dict[str, float]:
         """The coefficients before anything was broken (or after, where the deviation is another law).
 
-        Of a coefficient that falls with time, its mean over the training window: there is no other one number.
+        Of a coefficient that falls with time, its mean over the training window: there is no other one number. That of
+        sub-diffusion is in length²/time^α; it spreads as K t^α/Γ(1 + α), and D is the mean rate.
         """
         same = not self.deviation or find_deviation(self.deviation).law != "other"
         law = self.case.law.coefficients if same else self._deviated()[0].law.coefficients
         medium = self._deviated()[0].medium
         if medium.slowing:
             law = {**law, medium.varies: law[medium.varies] * (1 - medium.slowing * TRAINING / 2)}
+        if self.deviation == "memory":
+            order, span = self.strength, TRAINING * self.case.duration
+            law = {**law, "laplacian": law["laplacian"] * span ** (order - 1) / math.gamma(1 + order)}
         return law
 
     def _deviated(self) -> tuple[Case, Camera]:
