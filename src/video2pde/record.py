@@ -254,7 +254,10 @@ def load_run(folder: str | os.PathLike[str], stages: Collection[str] | None = No
             if not is_artefact(name, artefacts[name]):
                 raise InputError(f"{path} holds no artefact of its stage; run 'video2pde run' again")
             timings[name] = float(meta["seconds"])
-    return Run(load_settings(file=stored), timings, **artefacts)
+    run = Run(load_settings(file=stored), timings, **artefacts)
+    if stages is None and run.selection is not None and run.selection.chosen not in (None, *run.calibration):
+        raise InputError(f"{place}: the choice and the calibrated laws are of two runs; run 'video2pde run' again")
+    return run
 
 
 def _standing(path: Path) -> Mapping[str, str] | None:

@@ -16,6 +16,7 @@ from recording_files import blot, cut_short, levels, write_film
 
 from video2pde.errors import InputError
 from video2pde.recording import preview, read_field, read_recording
+from video2pde.recording.stacks import Stack
 from video2pde.settings import RecordingSettings
 
 RNG = np.random.default_rng(5)
@@ -43,6 +44,19 @@ def test_a_film_whose_names_are_no_text(tmp_path: Path) -> None:
     assert name in content
     path.write_bytes(content.replace(name, b"ENC\x94DER"))
     assert len(read_field(path)) == 12
+
+
+def test_a_stack_with_an_empty_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damaged tags of a page make tifffile give an array of another number of dimensions."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, np.zeros((3, 12, 16), np.uint8) + np.arange(16, dtype=np.uint8), photometric="minisblack")
+    whole = Stack._plane
+
+    def damaged(stack: Stack, tiff: object, page: int) -> np.ndarray:
+        return np.zeros(0, np.uint8) if page == 2 else whole(stack, tiff, page)
+
+    monkeypatch.setattr(Stack, "_plane", damaged)
+    assert "page 2 has 0 pixels, the first one 16×12" in error_line(path, fps=10)
 
 
 def test_missing_empty_and_unknown_files(tmp_path: Path) -> None:

@@ -313,6 +313,18 @@ def test_a_folder_renders_again_to_the_same_files(law_run: Path) -> None:
     }
 
 
+def test_a_choice_without_the_laws_it_was_made_from_is_refused(law_run: Path) -> None:
+    """A damaged list of what stands leaves the choice and takes the laws away."""
+    standing = law_run / "stages" / "standing.json"
+    kept = standing.read_text()
+    try:
+        standing.write_text(json.dumps({**json.loads(kept), "calibration": "0" * 64}))
+        with pytest.raises(InputError, match="are of two runs"):
+            load_run(law_run)
+    finally:
+        standing.write_text(kept)
+
+
 def test_artefacts_of_an_older_run_are_left_out(law_run: Path) -> None:
     standing = law_run / "stages" / "standing.json"
     keys = json.loads(standing.read_text())

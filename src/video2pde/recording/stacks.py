@@ -124,7 +124,7 @@ class Stack:
 
     def frames(self) -> Iterator[Frame]:
         header = self.header
-        size = self.path.stat().st_size
+        stored = self.path.stat().st_size
         with self._open() as tiff:
             interval = _frame_interval(tiff)
             step = np.nan if interval is None else interval
@@ -138,13 +138,14 @@ class Stack:
                 except READ_ERRORS as error:
                     raise DamagedError(self.path, index, header.frames, _one_line(error)) from None
                 if picture.shape != (header.height, header.width):
+                    size = "×".join(str(side) for side in reversed(picture.shape))  # one row or column has one number
                     raise InputError(
-                        f"{self.path}: page {index} has {picture.shape[1]}×{picture.shape[0]} pixels, the first one "
+                        f"{self.path}: page {index} has {size} pixels, the first one "
                         f"{header.width}×{header.height}; all pages must have one size"
                     )
                 require_finite(self.path, index, picture)
                 yield Frame(index * step if times is None or index >= len(times) else times[index], picture)
-            if contiguous is None and (_chain_broken(tiff, size) or (header.frames or 0) * planes.channels > pages):
+            if contiguous is None and (_chain_broken(tiff, stored) or (header.frames or 0) * planes.channels > pages):
                 raise DamagedError(
                     self.path, pages // planes.channels, header.frames, "the file ends before its last page"
                 )
