@@ -19,7 +19,7 @@ from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
 from video2pde.fit.effects import contrasts
-from video2pde.fit.explain import ask_suspects, Asked, name_cause
+from video2pde.fit.explain import _response_like, ask_suspects, Asked, name_cause
 from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
 from video2pde.fit.law import fit_law, LawFit
@@ -284,3 +284,20 @@ def test_what_explains_the_closest_law_is_the_cause_for_all(monkeypatch: pytest.
 
     assert causes({"A": 3.0, "B": 2.0}) == ["flow", "flow"]
     assert causes({"A": 3.0, "B": 0.5}) == [None, "flow"]
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "said"),
+    [
+        ({"grad_squared": 1.0, "laplacian": 1.0}, "diffusion alone"),
+        ({"grad_squared": 9.0, "laplacian": 0.7}, ""),
+        ({"u_grad_squared": 14.0, "laplacian": 1.0}, ""),
+        ({"grad_squared": 21.9, "u_grad_squared": -26.8, "laplacian": 1.08}, "|∇u|² alone"),
+        ({"grad_squared": 21.9, "u_grad_squared": -26.8, "u": 0.1, "laplacian": 1.08}, ""),
+    ],
+)
+def test_a_law_that_a_response_curve_makes_of_a_simpler_one(coefficients: dict[str, float], said: str) -> None:
+    terms = tuple(CATALOGUE[name] for name in coefficients)
+    words = _response_like(Model(terms, tuple(coefficients.values())))
+    assert words.startswith(said)
+    assert bool(words) == bool(said)

@@ -46,7 +46,10 @@ VARYING = ("coefficients in space", "coefficients in time")
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The law that the suspects are asked about, with the half-widths of its coefficients' intervals."""
+    """The law that the suspects are asked about, with the half-widths of its coefficients' intervals.
+
+    ``response_given``: the user has said how grey values follow from light.
+    """
 
     view: View
     law: LawFit
@@ -54,6 +57,7 @@ class Asked:
     widths: Mapping[str, float]
     observable: str
     limit: float
+    response_given: bool = False
 
     @property
     def freedom(self) -> float:
@@ -159,7 +163,7 @@ def name_cause(
 def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> str:
     """Say which smaller law with one simple effect does as well as a law that passes; an empty text: none."""
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
-    bent = _response_like(Context(asked.view, asked.law).model)
+    bent = "" if asked.response_given else _response_like(Context(asked.view, asked.law).model)
     if bent:
         return bent
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
@@ -173,10 +177,19 @@ def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
 
 
 def _response_like(law: Model) -> str:
-    """Say where a law with |∇u|² may be diffusion alone, seen through a curved response: h″/h′ = −a/D."""
-    diffusion = law.amount("laplacian")
-    bend = abs(law.amount("grad_squared")) + 0.5 * abs(law.amount("u_grad_squared"))
+    """Say where a law with |∇u|² may be a simpler one, seen through a curved response.
+
+    With w = h(u), u_t = D Δu + a|∇u|² becomes w_t = D Δw + (a/h′ − D h″/h′²)|∇w|²: diffusion alone gets a small |∇w|²,
+    and a constant coefficient becomes one that depends on w.
+    """
+    diffusion, steady, rising = (law.amount(name) for name in ("laplacian", "grad_squared", "u_grad_squared"))
     alone = law.consists_of(("laplacian", "grad_squared", "u_grad_squared"))
+    if alone and diffusion > 0 and steady and rising:
+        return (
+            "|∇u|² alone, seen through a response curve (gamma, a tone curve), says as much: such a curve makes its "
+            "coefficient depend on u; film with a linear response, or give recording.response"
+        )
+    bend = abs(steady) + 0.5 * abs(rising)
     if not alone or diffusion <= 0 or not 0 < bend / diffusion < CURVED:
         return ""
     return (

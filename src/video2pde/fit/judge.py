@@ -175,7 +175,15 @@ class _Bench:
         """Say whether a law passes; with ``asked`` after hearing the suspects and comparing parts of the window."""
         law, names = look.law, look.law.names
         widths = half_widths(look.calibration)
-        question = Asked(self.view, law, look.name, widths, self.settings.recording.observable, _limit(law.freedom))
+        question = Asked(
+            self.view,
+            law,
+            look.name,
+            widths,
+            self.settings.recording.observable,
+            _limit(law.freedom),
+            self.settings.recording.response != "auto",
+        )
         front = ask_front(self.train, look.calibration)
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))
         parts = compare_parts(self.view, law, look.others) if asked else ()
