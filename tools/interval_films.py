@@ -179,7 +179,10 @@ def measure(film: Film) -> dict[str, Any]:
 
     settings = load_settings(overrides={"recording.grid": (100, 100), "run.workers": 1})
     with tempfile.TemporaryDirectory() as folder:
-        path, truth = render(film, Path(folder))
+        try:
+            path, truth = render(film, Path(folder))
+        except Video2pdeError as error:  # a plume that outgrows the solver's square
+            return {**asdict(film), "failed": str(error)}
         field = read_field(path, settings)
     windows = Windows.split(len(field))
     train = field.frames(windows.train)
