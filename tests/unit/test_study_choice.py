@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from video2pde.study.choice import choose_shared
 from video2pde.study.equality import Asked
 from video2pde.study.joint import JointLaw
 from video2pde.study.mosaic import side_by_side
+from video2pde.study.order import Study
 from video2pde.study.own import Answer, OwnFit
 from video2pde.study.prediction import gather, law_of, OTHERS, Outcome, PERSISTENCE, Predicted, SHARED, Shown
 from video2pde.terms import CATALOGUE
@@ -100,6 +103,7 @@ def test_a_film_that_the_others_cannot_predict_is_named() -> None:
         found.append(Predicted(film, "test", tuple(laws)))
     predictions = gather(FILMS, {film: np.ones(1) for film in FILMS}, found)
     assert predictions.misfits == ("d",)
+    assert predictions.badly_predicted == ()
     assert predictions.matrix[3].tolist() == [0.06, 0.06, 0.06, 0.02]
 
 
@@ -119,3 +123,23 @@ def test_films_are_set_side_by_side_in_step() -> None:
     assert first == 5  # a film of nine seconds is predicted from its middle on
     assert [forecast[0, 0, 0], forecast[0, 0, 12]] == [2, 2]  # the longer film shows itself until its own begins
     assert forecast[-1, 0, 12] == 3
+
+
+def test_a_film_under_a_law_that_is_not_its_own_is_named_by_fit_and_forecast() -> None:
+    """Its coefficients have intervals that contradict nothing, and its own fit of the wrong law predicts no better."""
+
+    def outcomes(film: str) -> tuple[Outcome, ...]:
+        bad = film == "d"
+        names = (SHARED, OTHERS, PERSISTENCE, *(law_of(other) for other in FILMS))
+        return tuple(Outcome(name, 0.09 if bad else 0.02, 0.1, 0.9 if bad else 0.1) for name in names)
+
+    found = [Predicted(film, "test", outcomes(film)) for film in FILMS]
+    predictions = gather(FILMS, {film: np.ones(1) for film in FILMS}, found)
+    assert predictions.misfits == ()
+    assert predictions.badly_predicted == ("d",)
+    three_pass, one_passes = law("A", SMALL, passes=3), law("A", SMALL, passes=1)
+    choice = choose_shared({"A": three_pass}, scores({"A": 0.1}), SelectionSettings(), "")
+    study = Study("t", "mm", (), laws={"A": three_pass}, choice=choice, predictions=predictions)
+    assert study.another_law == ("d",)
+    assert replace(study, laws={"A": one_passes}).another_law == ()  # where most fail, none is the odd one
+    assert replace(study, laws={"A": law("A", SMALL, passes=4)}).another_law == ()

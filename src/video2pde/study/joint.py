@@ -70,6 +70,13 @@ class JointLaw:
     def model(self) -> Model:
         return Model(self.terms, tuple(self.values.tolist()))
 
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """Films that fail the test of fit with this law, where most pass it."""
+        tested = {own.asked.film: own.passes for own in self.own if own.passes is not None}
+        failing = tuple(film for film, passes in tested.items() if not passes)
+        return failing if 2 * len(failing) < len(tested) else ()
+
     def without(self, film: str) -> Array:
         """Return the law (K,) that the other films ask for."""
         kept = [k for k, name in enumerate(self.films) if name != film]

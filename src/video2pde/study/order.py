@@ -79,9 +79,17 @@ class Study:
 
     @property
     def another_law(self) -> tuple[str, ...]:
-        """Films that seem to obey another law: by their coefficients, or by what the others' law predicts of them."""
+        """Films that seem to obey another law than most.
+
+        By their coefficients; by what the others' law predicts of them, beside their own; or because the law that most
+        films pass the test of fit with fails theirs, and the others' law predicts them badly: under a law that is not
+        theirs coefficients have intervals so wide that they contradict nothing.
+        """
         named = [] if self.comparison is None else [o.film for o in self.comparison.outliers if o.stands_out]
-        return tuple(dict.fromkeys([*named, *(() if self.predictions is None else self.predictions.misfits)]))
+        if self.predictions is not None and self.chosen is not None:
+            failing = self.chosen.failing
+            named += [*self.predictions.misfits, *(f for f in self.predictions.badly_predicted if f in failing)]
+        return tuple(dict.fromkeys(named))
 
 
 def run_study(

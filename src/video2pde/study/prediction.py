@@ -159,7 +159,10 @@ def _pool(values: Frames, step: int) -> Frames:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One film predicted by the law of all others, beside its own law and the shared one; relative errors."""
+    """One film predicted by the law of all others, beside its own law and the shared one; relative errors.
+
+    ``in_blocks``: error of the others' law in averages over blocks, over that of a picture that stands still.
+    """
 
     film: str
     law: tuple[float, ...]
@@ -167,6 +170,7 @@ class LeftOut:
     by_own: float
     by_shared: float
     persistence: float
+    in_blocks: float
 
     @property
     def excess(self) -> float:
@@ -189,16 +193,26 @@ class Predictions:
     @property
     def misfits(self) -> tuple[str, ...]:
         """Films that the law of the others predicts far worse than their own does, and worse than it does with most."""
-        excess = np.array([entry.excess for entry in self.left_out])
-        centre = float(np.median(excess))
-        spread = 1.4826 * float(np.median(np.abs(excess - centre)))
-        limit = max(LEAST_EXCESS, centre + FAR * spread)
+        limit = max(LEAST_EXCESS, _far([entry.excess for entry in self.left_out]))
         return tuple(entry.film for entry in self.left_out if entry.excess > limit)
 
+    @property
+    def badly_predicted(self) -> tuple[str, ...]:
+        """Films that the law of the others predicts far worse than it predicts most, in averages over blocks."""
+        errors = [entry.in_blocks for entry in self.left_out]
+        limit = max(TWICE * float(np.median(errors)), _far(errors))
+        return tuple(entry.film for entry in self.left_out if not entry.in_blocks <= limit)
 
-LEAST_EXCESS, FAR = 0.5, 8.0
+
+def _far(values: Sequence[float]) -> float:
+    """Return what lies far beyond the usual scatter of values, by their median and its median deviation."""
+    centre = float(np.median(values))
+    return centre + FAR * 1.4826 * float(np.median(np.abs(np.array(values) - centre)))
+
+
+LEAST_EXCESS, TWICE, FAR = 0.5, 2.0, 5.0
 """Squared error that the law of the others must leave beyond the film's own, relative to it, before the film is called
-another law's; and how many times the usual scatter of that it must lie beyond."""
+another law's; error over that of most films; and how many times the usual scatter both must lie beyond."""
 
 
 def gather(films: Sequence[str], laws: Mapping[str, Array], found: Sequence[Predicted]) -> Predictions:
@@ -211,6 +225,7 @@ def gather(films: Sequence[str], laws: Mapping[str, Array], found: Sequence[Pred
             each.of(law_of(each.film)).rrmse,
             each.of(SHARED).rrmse,
             each.of(PERSISTENCE).rrmse,
+            each.of(OTHERS).in_blocks,
         )
         for each in found
     )
