@@ -45,7 +45,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "slowing": ("coefficients in time",),
     "anisotropy": ("anisotropy",),
     "fading": ("missing constant and u",),
-    "steep": ("front narrower than a cell",),
+    "steep": ("narrow front",),
     "fourth": ("missing biharmonic",),
     "memory": ("memory",),
     "immobile": ("immobile part",),
@@ -59,6 +59,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 """The suspects that are a deviation's right name; of other deviations no suspect is."""
 SAID = {
+    "gamma": "response",
     "saturation": "saturated",
     "shake": "shake",
     "handheld": "shake",
@@ -122,7 +123,7 @@ def judge(film: Film, found: dict[str, Any], warnings: list[str]) -> dict[str, A
         "chosen": selected["library"],
         "found": {name: entry["value"] for name, entry in selected["terms"].items()},
         "terms": terms,
-        "named": _named(film.deviation, fit, warnings),
+        "named": _named(film.deviation, fit, [found["reason"], *warnings]),
         "warnings": warnings,
         "fit": fit,
         "suspects": [entry["name"] for entry in fit.get("suspects", [])],

@@ -271,8 +271,11 @@ def test_what_explains_the_closest_law_is_the_cause_for_all(monkeypatch: pytest.
         found: Any = {"suspects": (guilty,), "cause": guilty} if asked else {}
         return replace(blank, library=look.name, passes=not look.failing, **found)
 
-    def looks(name: str, calibration: float) -> SimpleNamespace:
-        return SimpleNamespace(name=name, failing=calibration > 1, excess=calibration)
+    def looks(name: str, calibration: SimpleNamespace) -> SimpleNamespace:
+        return SimpleNamespace(name=name, failing=calibration.excess > 1, excess=calibration.excess)
+
+    def law(excess: float, converged: bool = True) -> SimpleNamespace:
+        return SimpleNamespace(excess=excess, fit=SimpleNamespace(converged=converged))
 
     bench = SimpleNamespace(look=looks, judge=judge)
     monkeypatch.setattr(fit_judge, "_Bench", SimpleNamespace(of=lambda *_: bench))
@@ -282,8 +285,9 @@ def test_what_explains_the_closest_law_is_the_cause_for_all(monkeypatch: pytest.
         tests = fit_judge.test_laws(nothing, nothing, {}, calibrations, SETTINGS, 10)
         return [None if test.cause is None else test.cause.name for test in tests.values()]
 
-    assert causes({"A": 3.0, "B": 2.0}) == ["flow", "flow"]
-    assert causes({"A": 3.0, "B": 0.5}) == [None, "flow"]
+    assert causes({"A": law(3.0), "B": law(2.0)}) == ["flow", "flow"]
+    assert causes({"A": law(3.0), "B": law(0.5)}) == [None, "flow"]
+    assert causes({"A": law(3.0), "B": law(0.5, converged=False)}) == ["flow", "flow"]
 
 
 @pytest.mark.parametrize(

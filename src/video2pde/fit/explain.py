@@ -27,6 +27,8 @@ Refit = Callable[[Sequence[str]], LawFit]
 
 SIGNIFICANT = -6.0
 """log₁₀ of the probability below which a suspect is no chance: one in ten thousand, over some thirty suspects."""
+SUGGESTIVE = -3.0
+"""The same for a cause, once the law is known to fail: something is wrong, and the question is only what."""
 TELLING = 0.5
 """Share of what a right law leaves that must be noise for a suspect or a part of the window to count: nobody knows the
 pattern of a recording's faults."""
@@ -155,7 +157,7 @@ def name_cause(
             if not ({*law.names, *suspect.adds} <= own or {*law.names, *suspect.adds} >= own)
         ]
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
-    likely = [pair for pair in pairs if pair.log_chance < SIGNIFICANT and pair.criterion < alone]
+    likely = [pair for pair in pairs if pair.log_chance < SUGGESTIVE and pair.criterion < alone]
     told = [pair for pair in likely if pair.removes > EXPLAINS or pair.after < asked.limit or pair.material]
     return min(told, key=lambda pair: pair.criterion, default=None)
 

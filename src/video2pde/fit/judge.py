@@ -61,16 +61,18 @@ def test_laws(
     """Test every calibrated law on the training window; ``moments`` by term as discovery found them.
 
     All laws are looked at on all scales. Suspects and parts of the window are asked about the laws that pass there,
-    or, where none does, about the one that leaves least; what explains it is the likeliest cause for all of them.
+    or, where none does whose fit has converged, about the one that leaves least; what explains it is the likeliest
+    cause for all of them.
     """
     if not calibrations:
         return {}
     bench = _Bench.of(train, drift, moments, calibrations, settings, total_frames)
     looks = {name: bench.look(name, calibration) for name, calibration in calibrations.items()}
     passing = [name for name, look in looks.items() if not look.failing]
-    closest = min(looks, key=lambda name: looks[name].excess)
+    usable = [name for name, calibration in calibrations.items() if calibration.fit.converged] or list(looks)
+    closest = min(usable, key=lambda name: looks[name].excess)
     tests = {name: bench.judge(look, name in passing or name == closest) for name, look in looks.items()}
-    if passing:
+    if closest in passing:
         return tests
     best = tests[closest]
     return {
