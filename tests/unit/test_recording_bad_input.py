@@ -243,7 +243,8 @@ def test_pictures_of_two_sizes(tmp_path: Path) -> None:
 
 def test_tiff_with_planes_in_time(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 2, 8, 8), np.uint16), imagej=True, metadata={"axes": "TZYX"})
-    assert "several axes" in error_line(tmp_path / "a.tif", fps=1)
+    assert "has 2 planes in depth (Z): choose one, --z 1 to 2" in error_line(tmp_path / "a.tif", fps=1)
+    assert "not 3" in error_line(tmp_path / "a.tif", fps=1, z=3)
 
 
 def test_masks_that_cannot_be_used(tmp_path: Path) -> None:

@@ -177,6 +177,31 @@ def test_ink_is_read_in_the_colour_that_it_takes_away() -> None:
     assert chosen.name == "b"
 
 
+@pytest.mark.parametrize("writer", ["ome", "imagej"])
+def test_plane_and_channel_of_a_stack_of_all_axes(tmp_path: Path, writer: str) -> None:
+    """Times, planes and channels in one file, as tifffile writes it for OME and for ImageJ."""
+    values = np.zeros((12, 3, 2, 16, 20), np.uint16)
+    values += (1000 * np.arange(1, 13)).astype(np.uint16)[:, None, None, None, None]
+    values += (100 * np.arange(3)).astype(np.uint16)[:, None, None, None]
+    values += (10 * np.arange(2)).astype(np.uint16)[:, None, None] + np.arange(20, dtype=np.uint16)
+    meta: dict[str, Any] = {"axes": "TZCYX"}
+    file = tmp_path / ("a.ome.tif" if writer == "ome" else "a.tif")
+    if writer == "ome":
+        meta |= {"Channel": {"Name": ["DAPI", "GFP"]}, "TimeIncrement": 2.0, "TimeIncrementUnit": "s"}
+        tifffile.imwrite(file, values, metadata=meta)
+    else:
+        tifffile.imwrite(file, values, imagej=True, metadata={**meta, "finterval": 2.0})
+    chosen = {"observable": "bright", "white": 65535.0, "illumination": "none", "border": 0, "unclip": False}
+    for plane, channel, named in ((1, 1, "DAPI"), (3, 2, "GFP"), (2, 2, "GFP")):
+        given = RecordingSettings(**chosen, z=plane, channel=named if writer == "ome" else channel, frames="all")
+        field = read_recording(file, given).field
+        np.testing.assert_allclose(field.values * 65535, values[:, plane - 1, channel - 1], rtol=1e-4)
+        assert field.times[-1] == 22.0
+        assert any(f"plane {plane} of 3" in note for note in field.provenance.notes)
+    with pytest.raises(InputError, match="no channel 'RFP'"):
+        read_recording(file, RecordingSettings(**chosen, z=1, channel="RFP"))
+
+
 def test_channels_that_are_not_there(tmp_path: Path) -> None:
     np.save(tmp_path / "grey.npy", levels(blot()))
     film = coloured(tmp_path / "colour.npy", YELLOW)

@@ -21,7 +21,7 @@ RECORDING = Group("Recording", sort_key=1)
 SETTINGS = Group("Settings", sort_key=2)
 LISTS = ("crop", "grid")  # given as 1,2,3
 WORDS = ("colours", "edges", "kymograph", "observable", "scale", "mask", "times")
-MAYBE = ("reference", "dark", "start", "border")  # numbers or words
+MAYBE = ("reference", "dark", "start", "border", "channel")  # numbers or words
 
 
 def _recording(text: str) -> Parameter:
@@ -58,6 +58,8 @@ class RecordingOptions:
     dark: Annotated[
         str | None, _recording("The camera without light: a picture, its name in the folder, or a level.")
     ] = None
+    channel: Annotated[str | None, _recording("Channel that is read: its name in the file, or its number.")] = None
+    z: Annotated[str | None, _recording("Plane that is read of a stack in depth, counted from 1.")] = None
     times: Annotated[str | None, _recording("CSV file with the times of the frames (file,time).")] = None
     mask: Annotated[str | None, _recording("Region that obeys the law: a picture, or such as 'u>0.3@0'.")] = None
     edges: Annotated[

@@ -42,7 +42,7 @@ def open_recording(path: Path, settings: RecordingSettings | None = None) -> Col
     elif chosen.kymograph in ("rows", "columns"):
         recording = Kymograph(path, "rows" if chosen.kymograph == "rows" else "columns")
     else:
-        recording = _open_file(path)
+        recording = _open_file(path, chosen.z)
     if chosen.colours is not None:
         recording = FalseColour(recording, chosen.colours)
     if chosen.kymograph == "across":
@@ -102,14 +102,14 @@ class Retimed:
             yield frame._replace(time=self._times[index])
 
 
-def _open_file(path: Path) -> Colourful:
+def _open_file(path: Path, plane: int | None) -> Colourful:
     suffix = path.suffix.lower()
     if suffix in FILM_SUFFIXES:
         return Film(path)
     if suffix == ".gif":
         return Gif(path)
     if suffix in STACK_SUFFIXES:
-        return Stack(path)
+        return Stack(path, plane)
     if suffix in ARRAY_SUFFIXES:
         return ArrayFile(path)
     known = ", ".join(s[1:] for s in (*FILM_SUFFIXES, ".gif", *STACK_SUFFIXES, *ARRAY_SUFFIXES))

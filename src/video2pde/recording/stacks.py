@@ -41,24 +41,38 @@ READ_ERRORS = (tifffile.TiffFileError, ValueError, TypeError, KeyError, IndexErr
 
 @dataclass(frozen=True)
 class Planes:
-    """Where the channels of a frame lie among the pages: page = frame · by_frame + channel · by_channel."""
+    """Where the channels of a frame lie among the pages: page = first + frame · by_frame + channel · by_channel.
+
+    ``depth``: how many planes (Z) each frame has, of which one is read.
+    """
 
     channels: int = 1
     by_frame: int = 1
     by_channel: int = 1
+    depth: int = 1
+    first: int = 0
+
+    @property
+    def each(self) -> int:
+        """How many pages belong to a frame."""
+        return self.channels * self.depth
 
     def pages(self, frame: int) -> range:
-        return range(frame * self.by_frame, frame * self.by_frame + self.channels * self.by_channel, self.by_channel)
+        first = self.first + frame * self.by_frame
+        return range(first, first + self.channels * self.by_channel, self.by_channel)
 
 
 class Stack:
-    """Read the pages of a TIFF file as frames; several pages make one where there are channels."""
+    """Read the pages of a TIFF file as frames; several pages make one where there are channels.
 
-    def __init__(self, path: Path, mix: Mix | None = None) -> None:
-        self.path, self.mix = path, mix
+    ``plane``: which one is read of a stack in depth (Z) that was taken again and again, from 1.
+    """
+
+    def __init__(self, path: Path, plane: int | None = None, mix: Mix | None = None) -> None:
+        self.path, self.plane, self.mix = path, plane, mix
 
     def mixed(self, mix: Mix) -> Stack:
-        return Stack(self.path, mix)
+        return Stack(self.path, self.plane, mix)
 
     def pairs(self, places: int) -> Iterator[tuple[Picture, Picture]]:
         header = self.header
@@ -81,7 +95,7 @@ class Stack:
     @cached_property
     def _planes(self) -> Planes:
         with self._open() as tiff:  # apart: tifffile reads less of each page once it has looked for series
-            return _planes(tiff)
+            return self._place_planes(tiff)
 
     @cached_property
     def header(self) -> Header:
@@ -98,7 +112,7 @@ class Stack:
 
     def _describe(self, tiff: Any) -> Header:
         page = tiff.pages[0]
-        colour, planes = self._require_pictures(tiff), _planes(tiff)
+        colour, planes = self._require_pictures(tiff), self._place_planes(tiff)
         require_real(self.path, page.dtype)
         white, limit = describe_depth(page.dtype)
         if colour and limit is not None:
@@ -108,11 +122,13 @@ class Stack:
         notes = () if interval is None else (f"frame interval {interval:g} s from the file's metadata",)
         if times is not None:
             notes = ("times of the planes from the file's metadata (OME)",)
+        if planes.depth > 1:
+            notes = (*notes, f"plane {self.plane} of {planes.depth} in depth (Z)")
         return Header(
             kind=f"TIFF stack ({page.dtype})",
             height=int(page.imagelength),
             width=int(page.imagewidth),
-            frames=_declared_frames(tiff, self.path.stat().st_size) // planes.channels,
+            frames=_declared_frames(tiff, self.path.stat().st_size) // planes.each,
             timed=interval is not None or times is not None,
             white=white,
             limit=limit,
@@ -132,7 +148,7 @@ class Stack:
             planes = self._planes
             pages = len(tiff.pages)
             contiguous = _imagej_contiguous(tiff)
-            for index in range((pages if contiguous is None else contiguous) // planes.channels):
+            for index in range((pages if contiguous is None else contiguous) // planes.each):
                 try:
                     picture = self._frame(tiff, planes.pages(index))
                 except READ_ERRORS as error:
@@ -145,10 +161,8 @@ class Stack:
                     )
                 require_finite(self.path, index, picture)
                 yield Frame(index * step if times is None or index >= len(times) else times[index], picture)
-            if contiguous is None and (_chain_broken(tiff, stored) or (header.frames or 0) * planes.channels > pages):
-                raise DamagedError(
-                    self.path, pages // planes.channels, header.frames, "the file ends before its last page"
-                )
+            if contiguous is None and (_chain_broken(tiff, stored) or (header.frames or 0) * planes.each > pages):
+                raise DamagedError(self.path, pages // planes.each, header.frames, "the file ends before its last page")
 
     def _frame(self, tiff: Any, pages: range) -> Picture:
         if len(pages) == 1:
@@ -208,13 +222,30 @@ class Stack:
         planes = _ome_planes(tiff)
         if planes > OME_SHARE * len(tiff.pages):
             raise InputError(f"{self.path} declares {planes} planes and holds {len(tiff.pages)} pages")
-        axes = tiff.series[0].axes if tiff.series else "YX"
-        long = [axis for axis, n in zip(axes, tiff.series[0].shape, strict=True) if n > 1 and axis not in "YXS"]
-        if len(long) > 1 and not (len(long) == 2 and "C" in long and not _colour(page)):
-            raise InputError(
-                f"{self.path} has several axes beside the picture ({axes}); save one plane (Z) in time as a stack"
-            )
         return bool(_colour(page))
+
+    def _place_planes(self, tiff: Any) -> Planes:
+        """Find where the channels and the chosen plane of a frame lie; the axis beside them is time."""
+        axes, shape = (tiff.series[0].axes, tiff.series[0].shape) if tiff.series else ("YX", (1, 1))
+        sizes = {axis: int(n) for axis, n in zip(axes, shape, strict=True) if n > 1 and axis not in "YXS"}
+        steps = dict(zip(sizes, _strides(list(sizes.values())), strict=True))
+        along = [axis for axis in sizes if axis not in "CZ"]
+        if not along and len(sizes) > 0:  # a stack without time: its planes are the frames
+            along = ["Z"] if "Z" in sizes else ["C"]
+        depth = 1 if "Z" in along else sizes.get("Z", 1)
+        channels = 1 if "C" in along else sizes.get("C", 1)
+        if len(along) > 1 or (channels > 1 and _colour(tiff.pages[0])):
+            raise InputError(f"{self.path} has several axes beside the picture ({axes}); save one of them as a stack")
+        if depth > 1 and not 1 <= (self.plane or 0) <= depth:
+            asked = "" if self.plane is None else f", not {self.plane}"
+            raise InputError(f"{self.path} has {depth} planes in depth (Z): choose one, --z 1 to {depth}{asked}")
+        first = 0 if depth == 1 else ((self.plane or 1) - 1) * steps["Z"]
+        return Planes(channels, steps[along[0]] if along else 1, steps.get("C", 1), depth, first)
+
+
+def _strides(sizes: list[int]) -> list[int]:
+    """Return how many pages lie between neighbours along each axis, the last one running fastest."""
+    return [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
 
 
 def _colour(page: Any) -> bool:
@@ -229,16 +260,6 @@ def _require_data(page: Any, size: int) -> None:
     ends = [offset + count for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)]
     if not ends or max(ends) > size or min(page.databytecounts) == 0:
         raise ValueError("its pixels lie beyond the end of the file")
-
-
-def _planes(tiff: Any) -> Planes:
-    """Find where the channels of a frame lie; one channel where the pages have no such axis beside time."""
-    axes, shape = (tiff.series[0].axes, tiff.series[0].shape) if tiff.series else ("YX", (1, 1))
-    long = [(axis, n) for axis, n in zip(axes, shape, strict=True) if n > 1 and axis not in "YXS"]
-    if len(long) != 2 or "C" not in (long[0][0], long[1][0]):
-        return Planes()
-    (first, n_first), (_, n_second) = long
-    return Planes(n_first, 1, n_second) if first == "C" else Planes(n_second, n_second, 1)
 
 
 def _imagej_contiguous(tiff: Any) -> int | None:

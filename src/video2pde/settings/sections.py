@@ -69,10 +69,13 @@ class RecordingSettings(Section):
         description="how grey values follow light, undone before u is formed: linear; srgb, bt709, hlg or pq; a gamma; "
         "a CSV file of pixel value and light; auto: what the file names, bt709 and srgb where it names a camera too",
     )
-    channel: Count | Literal["auto", "luma", "r", "g", "b"] | tuple[float, ...] = Field(
+    channel: Count | Annotated[str, Field(min_length=1, max_length=80)] | tuple[float, ...] = Field(
         "auto",
-        description="the colour that is read: luma, r, g, b, a channel's number (from 1), or weights of the channels; "
-        "auto: luma, or the channel with clearly more contrast to noise",
+        description="the colour that is read: luma, r, g, b, a channel's name in the file or its number (from 1), or "
+        "weights of the channels; auto: luma, or the channel with clearly more contrast to noise",
+    )
+    z: Count | None = Field(
+        None, description="which plane is read of a stack in depth that was taken again and again, counted from 1"
     )
     frames: Literal["auto", "all"] = Field(
         "auto",
