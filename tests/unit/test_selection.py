@@ -38,6 +38,7 @@ def choose(
     own: Mapping[str, tuple[tuple[Term, Estimate], ...]] | None = None,
     extra: Mapping[str, Any] | None = None,
     stuck: tuple[str, ...] = (),
+    bootstrap: object = None,
     **options: Any,
 ) -> Selection:
     """Select among libraries with the given squared errors; persistence has 1."""
@@ -47,6 +48,7 @@ def choose(
             terms=tuple(CATALOGUE[term] for term in TERMS[name]),
             estimates={term: estimate if term == "laplacian" else Estimate(9.0, 8.9, 9.1) for term in TERMS[name]},
             fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6), converged=name not in stuck, reason="stuck"),
+            bootstrap=bootstrap,
         )
         for name in errors
     }
@@ -114,8 +116,16 @@ def test_a_fit_that_did_not_converge_is_never_chosen() -> None:
     assert "less, but its fit did not converge" in chosen.reason
     none = choose({"B": 1.2, "C": 0.01}, stuck=("C",))
     assert (none.verdict, none.chosen) == ("no_law", None)
-    assert "C: stuck" in none.reason
+    assert "C: its fit did not converge (stuck)" in none.reason
     assert "nearest comes C (" in none.reason
+
+
+def test_a_law_without_interval_is_not_chosen_where_a_bootstrap_was_asked_for() -> None:
+    bare = {"C": tuple((CATALOGUE[name], Estimate(9.0)) for name in TERMS["C"])}
+    chosen = choose({"B": 0.02, "C": 0.01}, own=bare, bootstrap=object())
+    assert chosen.chosen == "B"
+    assert "less, but too few replicates of its bootstrap converged" in chosen.reason
+    assert choose({"B": 0.02, "C": 0.01}, own=bare).chosen == "C"  # no bootstrap: no law has an interval
 
 
 def test_nothing_better_than_persistence_is_no_law() -> None:

@@ -141,15 +141,15 @@ def _speaks_against_all(candidates: Sequence[Candidate], evidence: Evidence, per
         )
     if not forward:
         return f"only laws with backward diffusion fit, and those cannot be run forward{_nearest(candidates)}"
-    if not any(evidence.converged(c) for c in forward):
-        reasons = "; ".join(f"{c.library}: {evidence.calibrations[c.library].fit.reason}" for c in forward)
-        return f"no fit of a law that predicts has converged ({reasons}){_nearest(forward)}"
+    if not any(evidence.usable(c) for c in forward):
+        reasons = "; ".join(f"{c.library}: {evidence.why_unusable(c)}" for c in forward)
+        return f"no fit of a law that predicts can be used ({reasons}){_nearest(forward)}"
     return ""
 
 
 def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float) -> Selection:
     """Take the smallest of the laws that predict about as well as the best."""
-    admissible = [c for c in candidates if c.admissible and evidence.converged(c)]
+    admissible = [c for c in candidates if c.admissible and evidence.usable(c)]
     # a law that leaves no more than noise is not passed over for one that does
     admissible = [c for c in admissible if evidence.passes(c)] or admissible
     admissible = [c for c in admissible if not evidence.leaves_more(c, admissible)]
@@ -217,9 +217,9 @@ def _judge_named(only: Candidate, evidence: Evidence, persistence: Score, tolera
     Late in a recovery little changes, and pixel by pixel noise hides that: averages over blocks decide then.
     """
     against = []
-    fit, score = evidence.calibrations[only.library].fit, evidence.scores[only.library]
-    if not fit.converged:
-        against.append(f"its fit did not converge ({fit.reason})")
+    unusable, score = evidence.why_unusable(only), evidence.scores[only.library]
+    if unusable:
+        against.append(unusable)
     if not only.criteria[-1].passed:
         against.append("its diffusion is negative")
     in_blocks = score.coarse_skill > LEAST_SKILL and exceeds(persistence.full.coarse, score.full.coarse)
@@ -236,7 +236,7 @@ def _judge_named(only: Candidate, evidence: Evidence, persistence: Score, tolera
     front = only.library if np.isfinite(only.front_rmse) else None
     if against:
         reason = f"the named law, {only.library}, was fitted, but {'; '.join(against)}"
-        verdict: Verdict = "law" if fit.converged and only.criteria[-1].passed else "no_law"
+        verdict: Verdict = "law" if not unusable and only.criteria[-1].passed else "no_law"
         return Selection(verdict, reason, only.library, (), front, (only,), tolerance).frozen()
     reason = f"the named law, {only.library}, predicts the validation window with an error of {only.rrmse:.2%}"
     if not only.beats_persistence:
@@ -248,7 +248,7 @@ def _judge_named(only: Candidate, evidence: Evidence, persistence: Score, tolera
 
 
 def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float, evidence: Evidence) -> str:
-    usable = [c for c in table if c.admissible and evidence.converged(c)]
+    usable = [c for c in table if c.admissible and evidence.usable(c)]
     bigger = [c for c in usable if c.rrmse < winner.rrmse and len(c.terms) > len(winner.terms)]
     text = f"{winner.library} predicts the validation window with an error of {winner.rrmse:.2%}"
     if bigger:
@@ -259,8 +259,8 @@ def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float, evi
         second = min(rest, key=lambda c: c.rrmse)
         text += f"; next comes {second.library} with {second.rrmse:.2%}"
         if second.rrmse < winner.rrmse:
-            if not evidence.converged(second):
-                text += ", which is less, but its fit did not converge"
+            if not evidence.usable(second):
+                text += f", which is less, but {evidence.why_unusable(second)}"
             elif not second.admissible:
                 text += ", which is less, but it cannot be run forward or does not beat persistence"
             else:

@@ -26,9 +26,19 @@ class Evidence:
     tests: Mapping[str, FitTest]
     tie: float
 
-    def converged(self, candidate: Candidate) -> bool:
-        """Tell whether a law's fit converged: one that did not has no interval, and is no law anyone could use."""
-        return self.calibrations[candidate.library].fit.converged
+    def usable(self, candidate: Candidate) -> bool:
+        """Tell whether anyone could use a law: its fit converged, and its coefficients have intervals."""
+        return not self.why_unusable(candidate)
+
+    def why_unusable(self, candidate: Candidate) -> str:
+        """Say why a law cannot be chosen; an empty text: it can. Without any bootstrap no law has intervals."""
+        calibration = self.calibrations[candidate.library]
+        if not calibration.fit.converged:
+            return f"its fit did not converge ({calibration.fit.reason})"
+        known = all(estimate.has_interval for estimate in calibration.estimates.values())
+        if calibration.bootstrap is not None and not known:
+            return "too few replicates of its bootstrap converged for an interval"
+        return ""
 
     def passes(self, candidate: Candidate) -> bool:
         """Tell whether a law was tested and leaves no more than noise."""
