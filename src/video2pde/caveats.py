@@ -14,6 +14,10 @@ from video2pde.stages import Discovery
 
 LEAST_BLEACHING = 0.01
 """Share that light bleaches over the recording, from which it is worth telling."""
+FEW_FRAMES = (
+    "so few frames tell which of the libraries' laws predicts the last ones best, and its coefficients if it is right; "
+    "not whether another law would do, nor whether anything changes with time: take more, or name the law (--law)"
+)
 
 
 def judge_fit(chosen: Calibration, held_out: Score | None, test: FitTest | None = None) -> tuple[str, ...]:
@@ -88,6 +92,8 @@ def collect_caveats(
 ) -> tuple[str, ...]:
     """Say what to bear in mind about the fits: narrowed test functions, what did not converge or agree."""
     notes = [*found.system.widths.notes]
+    if found.identifiability.by_rollout:
+        notes.insert(0, FEW_FRAMES)
     for name, calibration in calibrations.items():
         if not calibration.fit.converged:
             notes.append(f"calibration of {name} did not converge: {calibration.fit.reason}")

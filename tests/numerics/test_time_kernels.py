@@ -81,7 +81,7 @@ def test_windows_by_frames_time_and_change() -> None:
 
 @pytest.mark.parametrize("frames", [4, 5, 7, 9])
 def test_few_frames_are_fitted_but_for_the_last(frames: int) -> None:
-    windows = Windows.of(recovering(np.arange(frames) * 4.0), 0.6, 0.2, few=True)
+    windows = Windows.of(recovering(np.arange(frames) * 4.0), 0.6, 0.2)
     assert windows.train_end >= 3
     assert windows.test == slice(frames - 2, frames)
     assert windows.validation.stop - windows.validation.start == 2

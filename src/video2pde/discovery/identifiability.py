@@ -91,21 +91,26 @@ class LibraryDiagnosis:
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """Diagnoses by library, the contenders that go on, and the verdict on the whole."""
+    """Diagnoses by library, the contenders that go on, and the verdict on the whole.
+
+    ``by_rollout``: the frames were too few for a diagnosis; all libraries go on, and their rollouts decide.
+    """
 
     libraries: Mapping[str, LibraryDiagnosis]
     contenders: tuple[str, ...]
     law_seen: bool
     verdict: str
+    by_rollout: bool = False
 
     def __repr__(self) -> str:
         lines = [f"{name}: {diagnosis.verdict}" for name, diagnosis in self.libraries.items()]
         return "\n".join([self.verdict, *lines])
 
 
-def diagnose_libraries(columns: Draws, system: WeakSystem, settings: Settings) -> Identifiability:
-    """Diagnose every library of the settings on one recording."""
+def diagnose_libraries(columns: Draws, system: WeakSystem, settings: Settings, few: bool = False) -> Identifiability:
+    """Diagnose every library of the settings on one recording; with ``few`` frames all of them go on."""
     options = settings.identifiability
+    undecided = few or settings.regression.law is not None
     normal = normal_equations(system, settings.regression.drift)
 
     def draw(run: int) -> Normal:
@@ -116,9 +121,11 @@ def diagnose_libraries(columns: Draws, system: WeakSystem, settings: Settings) -
     runs = parallel_map(draw, range(options.stability_runs), workers=1)
     found: dict[str, LibraryDiagnosis] = {}
     for name, terms in libraries(settings).items():
-        found[name] = _diagnose_library(name, tuple(t.name for t in terms), system, normal, runs, settings)
+        found[name] = _diagnose_library(name, tuple(t.name for t in terms), system, normal, runs, settings, undecided)
     if settings.regression.law is not None:
         return _take_as_named(found)
+    if few:
+        return _take_all(found)
     found = _settle_contenders(found, settings)
     contenders = tuple(name for name, diagnosis in found.items() if diagnosis.contender)
     return Identifiability(found, contenders, *_overall(found, contenders))
@@ -136,12 +143,30 @@ def _take_as_named(found: dict[str, LibraryDiagnosis]) -> Identifiability:
     )
 
 
+def _take_all(found: dict[str, LibraryDiagnosis]) -> Identifiability:
+    """Let every library go on with all its terms: so few frames decide by their rollouts alone."""
+    whole = {
+        name: replace(d, robust=d.terms, contender=True, verdict="goes on: too few frames for test functions to tell")
+        for name, d in found.items()
+    }
+    return Identifiability(
+        whole, tuple(whole), True, "too few frames for the weak form to tell laws apart: rollouts decide", True
+    )
+
+
 def _diagnose_library(
-    library: str, terms: tuple[str, ...], system: WeakSystem, normal: Normal, runs: list[Normal], settings: Settings
+    library: str,
+    terms: tuple[str, ...],
+    system: WeakSystem,
+    normal: Normal,
+    runs: list[Normal],
+    settings: Settings,
+    whole: bool,
 ) -> LibraryDiagnosis:
+    """Diagnose one library; ``whole``: with all its terms."""
     options = settings.identifiability
     regression = settings.regression
-    if regression.law is not None:
+    if whole:
         regression = regression.model_copy(update={"threshold": 0.0})
     fit = fit_library(library, terms, system, regression)
     part = normal.take(fit.names)

@@ -27,8 +27,6 @@ SMALLEST_SIGMA = 1.5
 """In samples: below it, sums over samples no longer stand for integrals of the kernel's derivatives."""
 LEAST_FRAMES = 3
 """Frames that a test function in time needs."""
-LEAST_SUPPORT = 2.0
-"""What the setting ``weak.support`` allows."""
 INTERIOR_SHARE = 0.2
 """Share of an axis (or of the mask) that automatic widths leave for the centres."""
 
@@ -141,12 +139,9 @@ def choose_widths(
             continue
         fitted = max(min(sigma, largest), SMALLEST_SIGMA)
         if 2 * settings.support * fitted > samples:
-            enough = samples / (2.2 * SMALLEST_SIGMA)
-            cure = f", or reduce weak.support from {settings.support:g} to {enough:.2g}"
             raise InputError(
                 f"{samples} samples along {axis} are too few for a test function of "
-                f"{2 * settings.support * fitted:.0f} samples; use a recording with more of them"
-                f"{cure if enough >= LEAST_SUPPORT else ''}"
+                f"{2 * settings.support * fitted:.0f} samples; use a finer grid (--grid) or more pixels"
             )
         if abs(fitted - sigma) > 1e-9:
             notes.append(f"σ along {axis} changed from {sigma:.2f} to {fitted:.2f} samples to fit the recording")
@@ -172,11 +167,9 @@ def _fit_mask(widths: Widths, mask: NDArray[np.bool_], settings: WeakSettings) -
             break
         y, x = 0.95 * current.y, 0.95 * current.x
         if not settings.shrink or min(y, x) < SMALLEST_SIGMA:
-            less = 0.7 * widths.support
-            cure = f"reduce weak.support from {widths.support:g} to {less:.2g}, or " if less >= LEAST_SUPPORT else ""
             raise InputError(
-                f"no test function of σ = {current.x:.2f} pixels fits into the mask ({mask.sum()} pixels); "
-                f"{cure}use a larger mask"
+                f"no test function of σ = {current.x:.2f} pixels fits into the mask ({mask.sum()} pixels); use a finer "
+                "grid (--grid) or a larger mask"
             )
         current = replace(current, y=y, x=x)
     if current is not widths:

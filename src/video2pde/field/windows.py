@@ -15,7 +15,7 @@ from video2pde.field.timing import noise_weights
 
 SplitBy = Literal["frames", "time", "change"]
 FEW_FRAMES, LEAST_FRAMES = 10, 4
-"""Frames below which windows share a frame; frames that a named law needs at least."""
+"""Frames below which windows share a frame; frames that are needed at least."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Windows:
         return cls._at(frames, round(train * frames), round((train + validation) * frames), train, validation)
 
     @classmethod
-    def of(cls, field: Field, train: float, validation: float, by: SplitBy = "frames", few: bool = False) -> Windows:
+    def of(cls, field: Field, train: float, validation: float, by: SplitBy = "frames") -> Windows:
         """Split a recording by its frames, by time, or by how much of the picture's change is over.
 
-        ``few``: with fewer than ten frames, keep all but the last two (or one) for the fit, and forecast these.
+        With fewer than ten frames, all but the last two (or one) are for the fit, and these are forecast.
         """
         frames = len(field)
-        if few and frames < FEW_FRAMES:
+        if frames < FEW_FRAMES:
             if frames < LEAST_FRAMES:
                 raise InputError(f"{frames} frames are too few: {LEAST_FRAMES} are needed to fit a law and to test it")
             return cls(frames, max(frames - 2, LEAST_FRAMES - 1), frames - 1, lead=1 if frames > LEAST_FRAMES else 2)

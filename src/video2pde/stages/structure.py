@@ -25,6 +25,9 @@ from video2pde.terms import libraries, Term
 
 Array = NDArray[np.float64]
 
+FEWEST_FRAMES = 6
+"""Frames of the training window from which test functions tell laws apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contender:
@@ -114,7 +117,7 @@ def discover_structure(
         choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)
     columns = weak.columns if beside is None else beside
     system = weak.system if beside is None else beside.draw(settings.weak.test_functions, np.random.default_rng(0))
-    found = diagnose_libraries(columns, system, settings)
+    found = diagnose_libraries(columns, system, settings, len(train) < FEWEST_FRAMES)
     by_library = libraries(settings)
     flows = {name: given if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
     models = {name: _as_model(by_library[name], d.fit.coefficients, flows[name]) for name, d in found.libraries.items()}

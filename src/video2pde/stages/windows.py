@@ -7,12 +7,12 @@ from video2pde.settings import Settings
 
 
 def choose_windows(field: Field, settings: Settings) -> Windows:
-    """Split a recording as the settings say; where a law is named, nothing is chosen, and few frames are enough.
+    """Split a recording as the settings say; of fewer than ten frames all but the last two are fitted.
 
     Parameters
     ----------
     field : the recording.
-    settings : those of the split, and whether a law is named.
+    settings : those of the split.
 
     Returns
     -------
@@ -24,4 +24,4 @@ def choose_windows(field: Field, settings: Settings) -> Windows:
     slice(0, 36, None)
     """
     split = settings.split
-    return Windows.of(field, split.train, split.validation, split.by, few=settings.regression.law is not None)
+    return Windows.of(field, split.train, split.validation, split.by)
