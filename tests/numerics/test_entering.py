@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from scipy.special import erfc
 
 from video2pde.field import Field, Grid
-from video2pde.settings import load_settings
+from video2pde.recording import read_field
+from video2pde.settings import load_settings, RecordingSettings
 from video2pde.stages.drift import measure_drift
 
 GRID = Grid(40, 60, 40.0, 60.0)
@@ -44,6 +47,16 @@ def test_a_still_front_has_no_drift() -> None:
     off = measure_drift(field, load_settings(overrides=["drift.through_edges=false"]))
     assert off.moving
     assert off.mean[0] > 0.1
+
+
+def test_the_rim_drives_what_spreads_in(tmp_path: Path) -> None:
+    path = front().save(tmp_path / "front.npz")
+    assert read_field(path).mask is not None
+    assert read_field(path, RecordingSettings(edges="no_flux")).mask is None
+    assert read_field(leaving(0.6).save(tmp_path / "leaving.npz")).mask is None
+    still = measure_drift(read_field(path), SETTINGS)
+    assert not still.moving
+    assert not any("--edges" in note for note in still.notes)
 
 
 def test_what_is_carried_in_keeps_its_drift() -> None:

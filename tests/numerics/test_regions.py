@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_using_exports import run_numpy_script
 
+from video2pde.calibration.window import prepare_window
 from video2pde.field import Field, Grid, Windows
 from video2pde.recording.mask import enclose
 from video2pde.rollout.model import Model
@@ -165,3 +166,15 @@ def test_open_edges_reach_the_rollouts_from_the_settings() -> None:
     assert load_settings(overrides=["recording.edges=open"]).rollout.boundary == "open"
     with pytest.raises(SettingsError, match="mask"):
         load_settings(overrides=["recording.edges=open", "recording.mask=u>0.3"])
+
+
+def test_cells_at_walls_are_no_data_of_their_own() -> None:
+    inside = droplet()
+    closed = enclose(Field(np.stack([half_bleached()] * 3), TIMES[:3], GRID, inside))
+    assert closed.counted is not None
+    assert not (closed.counted & ~inside).any()
+    beside = closed.counted & ~np.roll(inside, 1, axis=1)
+    assert not beside.any()
+    assert (prepare_window(closed).weight == closed.counted).all()
+    open_rim = Field(closed.values, TIMES[:3], GRID, inside)
+    assert open_rim.counted is open_rim.core

@@ -13,6 +13,7 @@ from PIL import Image
 from video2pde.errors import InputError
 from video2pde.recording import read_field
 from video2pde.recording.read import read_recording
+from video2pde.recording.synth import write_laboratory
 from video2pde.settings import RecordingSettings
 
 LINES = np.linspace(100, 60000, 40 * 50).reshape(40, 50).astype(np.uint16)
@@ -59,3 +60,13 @@ def test_what_is_no_line(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "short.tif", LINES[:, :8])
     with pytest.raises(InputError, match="rows or the columns"):
         read_field(tmp_path / "short.tif", settings(kymograph="rows"))
+
+
+def test_a_noisy_line_is_one_scene_of_a_still_camera(tmp_path: Path) -> None:
+    """Its rows are all the same, and so is their noise: that is neither a shake nor another scene."""
+    path = write_laboratory("profile", tmp_path, seed=5)
+    given = settings(kymograph="rows", fps=None, times=str(tmp_path / "times.csv"), white=60000.0)
+    result = read_recording(path, given)
+    assert result.field.line
+    assert len(result.field) == 160
+    assert not any("scene" in text or "shake" in text for text in result.warnings)

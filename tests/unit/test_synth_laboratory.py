@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import tifffile
 
 from video2pde.cli import main
+from video2pde.cli.options import RecordingOptions, SettingsOptions
 from video2pde.errors import InputError
 from video2pde.recording import read_field
 from video2pde.recording.synth import LABORATORY, write_laboratory
@@ -100,6 +103,34 @@ def test_few_pictures_come_with_a_table_of_times(written) -> None:
     assert rows[0] == "file,time"
     assert [float(row.split(",")[1]) for row in rows[1:]] == truth["times"]
     assert sorted(file.name for file in path.iterdir()) == [row.split(",")[0] for row in rows[1:]]
+
+
+def test_every_recording_is_read_with_the_arguments_of_its_truth(written, monkeypatch) -> None:
+    for name, (path, truth) in written.items():
+        monkeypatch.chdir(path.parent)
+        given = RecordingOptions(**_flags(truth["arguments"]))
+        field = read_field(path, SettingsOptions(set=_sets(truth["arguments"])).load(given).recording)
+        assert len(field) > 10, name
+        assert (field.mask is not None) == (name in ("front", "droplet")), name
+
+
+def _flags(arguments: str) -> dict[str, str]:
+    """The options of the recording among a command line's arguments."""
+    words = shlex.split(arguments)
+    pairs = {flag[2:]: value for flag, value in itertools.pairwise(words) if flag.startswith("--")}
+    return {name: value for name, value in pairs.items() if name not in ("set", "preset", "drift")}
+
+
+def _sets(arguments: str) -> tuple[str, ...]:
+    return tuple(value for flag, value in itertools.pairwise(shlex.split(arguments)) if flag == "--set")
+
+
+def test_diffusion_can_be_chosen(tmp_path: Path) -> None:
+    assert main(["synth", "profile", "--out", str(tmp_path / "slow"), "--laplacian", "1.5", "--seed", "3"]) == 0
+    truth = json.loads((tmp_path / "slow" / "truth.json").read_text(encoding="utf-8"))
+    assert truth["law"] == {"laplacian": 1.5}
+    with pytest.raises(InputError, match="3 times less or more"):
+        write_laboratory("profile", tmp_path, diffusion=30.0)
 
 
 def test_command_writes_one_and_refuses_options(tmp_path: Path, capsys) -> None:

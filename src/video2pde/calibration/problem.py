@@ -160,7 +160,7 @@ def _motion(times: Array, options: CalibrationSettings, carried: Carried | None)
 def bound_substeps(
     window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings, flow: Flow | None = None
 ) -> RolloutSettings:
-    """Limit the substeps of a fit's rollouts to a multiple of what the guess needs.
+    """Limit the substeps of a fit's rollouts to a multiple of what the guess needs, in the longest interval.
 
     A step of the fit that leads to far steeper pictures would be refused anyway, after thousands of substeps a frame.
     """
@@ -168,7 +168,9 @@ def bound_substeps(
     model = Model(tuple(terms), values, flow=flow)
     smooth = gaussian_filter(np.asarray(window.values[0], float), SMOOTH_GUESS)
     first = simulate(model, smooth, window.times[:2], window.grid, settings=settings)
-    needed = SUBSTEPS * max(int(first.substeps.max()), LEAST_SUBSTEPS)
+    intervals = np.diff(window.times)
+    longer = int(np.ceil(intervals.max() / intervals[0]))
+    needed = SUBSTEPS * max(int(first.substeps.max()), LEAST_SUBSTEPS) * longer
     return settings.model_copy(update={"max_substeps": min(settings.max_substeps, needed)})
 
 

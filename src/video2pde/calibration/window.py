@@ -114,7 +114,7 @@ def prepare_window(field: Field, max_points: int | None = None, seed: int = 0, u
     if undo_coding and encoding is not None and encoding.late_b_frames and encoding.b_frames is not None:
         values = values if values.flags.writeable else values.copy()
         correct_b_frames(values, encoding.b_frames)
-    weight = np.ones(field.grid.shape) if field.core is None else field.core.astype(float)
+    weight = np.ones(field.grid.shape) if field.counted is None else field.counted.astype(float)
     if max_points is not None and max_points < weight.sum() * len(field):
         rng = np.random.default_rng([seed, 3])
         chosen = np.flatnonzero(weight.ravel())

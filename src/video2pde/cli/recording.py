@@ -261,9 +261,9 @@ def synth(
     from video2pde.recording.synth import DEMO_CAMERA, DEMO_CASE, LABORATORY, write_laboratory
 
     if case in LABORATORY:
-        _refuse_options(f"the recording '{case}'", law, camera, deviation, but="seed")
+        _refuse_options(f"the recording '{case}'", law, camera, deviation, but=("seed", "laplacian"))
         with staged_folder(out) as folder:
-            written = write_laboratory(case, folder, law.seed or 0)
+            written = write_laboratory(case, folder, law.seed or 0, law.laplacian)
     elif case == DEMO:
         _refuse_options("the demo's recording", law, camera, deviation)
         written = _render(DEMO_CASE, DEMO_CAMERA, "", out, Display(quiet))
@@ -286,12 +286,14 @@ def _render(case: Case, camera: Camera, deviation: str | None, out: Path, displa
     return film
 
 
-def _refuse_options(what: str, law: LawOptions, camera: CameraOptions, deviation: str | None, but: str = "") -> None:
-    """Refuse options for a recording that is fixed, all but the one named."""
+def _refuse_options(
+    what: str, law: LawOptions, camera: CameraOptions, deviation: str | None, but: tuple[str, ...] = ()
+) -> None:
+    """Refuse options for a recording that is fixed, all but those named."""
     groups: tuple[LawOptions | CameraOptions, ...] = (law, camera)
     names = [entry.name for group in groups for entry in fields(group) if getattr(group, entry.name) is not None]
     names += ["deviation"] if deviation else []
-    if given := ", ".join(f"--{name.replace('_', '-')}" for name in names if name != but):
+    if given := ", ".join(f"--{name.replace('_', '-')}" for name in names if name not in but):
         raise InputError(f"{what} is fixed, {given} cannot be given; use 'synth C' instead")
 
 

@@ -176,6 +176,24 @@ class Field:
                 return core
         return self.mask
 
+    @cached_property
+    def counted(self) -> NDArray[np.bool_] | None:
+        """The pixels in which a law is compared with the recording; None: all.
+
+        The core, less the cells at walls: they hold something of the outside, and were given their neighbours' values.
+        """
+        if self.core is None or not self.walls:
+            return self.core
+        from scipy.ndimage import binary_erosion
+
+        inner: NDArray[np.bool_] = binary_erosion(self.core, border_value=1)
+        return inner if inner.any() else self.core
+
+    @cached_property
+    def line(self) -> bool:
+        """Whether all rows are the same: a line over time, whose noise no average over rows makes smaller."""
+        return bool((self.values == self.values[:, :1]).all())
+
     def frames(self, window: slice) -> Field:
         """Take a run of frames; times keep their origin, so that windows stay comparable."""
         recorded = None if self.recorded_times is None else self.recorded_times[window]

@@ -14,7 +14,7 @@ from scipy.ndimage import uniform_filter1d
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.window import prepare_window, Window
-from video2pde.field import Field, Light
+from video2pde.field import Field, Grid, Light
 from video2pde.fit.faults import Faults, SPACE
 from video2pde.fit.noise import CALM, cell_noise, Memory, noise_by_level, NoiseLevels
 from video2pde.rollout.model import Model
@@ -59,7 +59,7 @@ class _Sums:
 
     def __init__(self, window: Window, kinds: int) -> None:
         frames = len(window.times)
-        self.rows, self.columns = (_edges(n, SPACE) for n in window.grid.shape)
+        self.rows, self.columns = _places(window.grid, bool((window.values == window.values[:, :1]).all()))
         self.when = np.minimum(np.arange(frames) * min(TIME, frames) // frames, min(TIME, frames) - 1)
         self.frames = np.bincount(self.when)
         self.weight = window.weight
@@ -78,6 +78,11 @@ class _Sums:
         whole = np.outer(_length(ny, self.rows), _length(nx, self.columns))
         counted = np.where(self.cells >= FULL * whole, self.cells, np.nan)
         return np.asarray(self.total / counted / self.frames[None, :, None, None])
+
+
+def _places(grid: Grid, line: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where blocks begin along y and x; the equal rows of a line are one."""
+    return _edges(grid.ny, 1 if line else SPACE), _edges(grid.nx, SPACE)
 
 
 def _edges(count: int, blocks: int) -> NDArray[np.int64]:
@@ -238,8 +243,8 @@ def _rounding(bright: Array, changed: Array, level: float, cell: float) -> Array
 
 def _noise_of_places(train: Field, space: int, memory: Memory) -> tuple[Array, Array]:
     """Return the noise variance of single frames averaged over blocks, (t, y, x), and the brightness there."""
-    rows, columns = (_edges(n, SPACE)[::space] for n in train.grid.shape)
-    inside = np.ones(train.grid.shape) if train.core is None else train.core.astype(float)
+    rows, columns = (edges[::space] for edges in _places(train.grid, train.line))
+    inside = np.ones(train.grid.shape) if train.counted is None else train.counted.astype(float)
     sums = np.add.reduceat(np.add.reduceat(train.values * inside, rows, axis=1), columns, axis=2)
     cells = np.add.reduceat(np.add.reduceat(inside, rows, axis=0), columns, axis=1)
     series = (sums / np.maximum(cells, 1.0)).reshape(len(train), -1).T.astype(float)

@@ -50,7 +50,7 @@ def compare_parts(view: View, law: LawFit, others: Sequence[tuple[str, View, Law
     parts = []
     signal = np.abs(view.columns(list(law.names)) @ np.array(list(law.coefficients.values()))) ** 2
     for group, name, rows in _masks(view):
-        if signal[rows].sum() < LEAST_SHARE * signal.sum() or rows.sum() < 2 * law.design.shape[1]:
+        if rows.all() or signal[rows].sum() < LEAST_SHARE * signal.sum() or rows.sum() < 2 * law.design.shape[1]:
             continue
         part = _compare(group, name, law, rows)
         if part is not None:

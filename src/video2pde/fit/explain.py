@@ -21,6 +21,7 @@ from video2pde.fit.suspects import Suspect, SUSPECTS
 from video2pde.fit.view import View
 from video2pde.fit.words import describe_effect
 from video2pde.rollout.model import Model
+from video2pde.terms.symbol import is_diffusion
 
 Array = NDArray[np.float64]
 Refit = Callable[[Sequence[str]], LawFit]
@@ -105,7 +106,8 @@ def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, ans
     after = answer.after / law.expected
     moves = _moves(asked, law, suspect, answer)
     told = law.noisy > TELLING
-    material = told and answer.log_chance < SIGNIFICANT and moves > 1.0
+    possible = _runs_forward(asked.view, answer.coefficients)
+    material = told and possible and answer.log_chance < SIGNIFICANT and moves > 1.0
     context = Context(asked.view, law, asked.observable)
     return Suspicion(
         name=suspect.name,
@@ -122,6 +124,14 @@ def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, ans
         cure=suspect.cure,
         material=bool(material),
     )
+
+
+def _runs_forward(view: View, coefficients: Mapping[str, float]) -> bool:
+    """Tell whether a law can be run forward with an effect included: diffusion that turns backward explains nothing.
+
+    Then the effect's columns and Δu say the same of this recording, and only their difference is fitted.
+    """
+    return all(value >= 0 or not is_diffusion(view.terms[name]) for name, value in coefficients.items())
 
 
 def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:

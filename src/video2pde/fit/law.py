@@ -164,6 +164,7 @@ def noise_spread(view: View, coefficients: Mapping[str, float]) -> Array:
     filtered, law = view.series[0], view.law_series(coefficients)
     patterns = np.stack([np.ones(len(filtered)), filtered.mean(axis=1)])
     common = len(filtered) > 4 * len(patterns)
+    left = 1 - len(patterns) / len(filtered) if common else 1.0  # share of the noise that taking off leaves
     calm = uniform_filter1d(filtered, CALM, axis=1, mode="nearest")
     level = calm[view.place, view.centres[:, 0]]
     value, slope = view.kernels
@@ -171,7 +172,7 @@ def noise_spread(view: View, coefficients: Mapping[str, float]) -> Array:
     for series, weights in ((filtered, slope), (law, value)):
         noise = remove_common(series, patterns) if common else series
         found = noise_by_level(noise, calm, view.memory)
-        deviations.append(np.sqrt(found.at(level) * view.memory.variance_of(weights, level)))
+        deviations.append(np.sqrt(found.at(level) * view.memory.variance_of(weights, level) / left))
     by_slope, by_value = deviations
     return np.asarray(
         view.overlap_of_slopes * np.outer(by_slope, by_slope) + view.overlap * np.outer(by_value, by_value)

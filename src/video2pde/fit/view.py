@@ -129,7 +129,7 @@ def build_view(
     none = np.zeros((len(train), 2))
     pushed = np.stack([moments.get(term.name, none) for term in chosen])
     columns = weak_columns(train, velocity, chosen, weak, total_frames=total_frames, moments=pushed)
-    centres = lattice(columns)
+    centres = lattice(columns, train.line)
     system = columns.sample(centres)
     around = TimeMoments(train, centres, columns.widths, weak)
     places, place = np.unique(centres[:, 1:], axis=0, return_inverse=True)
@@ -167,10 +167,11 @@ def spline_basis(times: Array, knots: int) -> Array:
     return block.basis
 
 
-def lattice(columns: WeakColumns) -> NDArray[np.int64]:
-    """Place centres (t, y, x) evenly where a whole test function fits."""
+def lattice(columns: WeakColumns, line: bool = False) -> NDArray[np.int64]:
+    """Place centres (t, y, x) evenly where a whole test function fits; the rows of a ``line`` are one."""
     widths, inside = columns.widths, columns.inside
     rows, across = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    rows = rows[len(rows) // 2 :][:1] if line else rows
     first, last = widths.reach[0], columns.frames - 1 - widths.reach[0]
     spacing = SPACING
     while True:

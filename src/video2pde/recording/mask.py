@@ -64,12 +64,13 @@ def enclose(field: Field) -> Field:
     """
     if field.mask is None:
         return field
-    inner = ndimage.binary_erosion(field.mask, border_value=1)
-    outside = ~(inner if inner.any() else field.mask)
+    field = replace(field, walls=True)
+    assert field.counted is not None
+    outside = ~field.counted
     row, column = ndimage.distance_transform_edt(outside, return_distances=False, return_indices=True)
     values = field.values.copy()
     values[:, outside] = values[:, row[outside], column[outside]]
-    return replace(field, values=values, walls=True)
+    return replace(field, values=values)
 
 
 def without_rim(shape: tuple[int, int]) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.drift import estimate_background
 from video2pde.errors import InputError
 from video2pde.field import Encoding, Field, Light, Provenance
 from video2pde.progress import Progress
@@ -27,6 +28,7 @@ from video2pde.recording.checks import (
 from video2pde.recording.clipping import find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
 from video2pde.recording.encoding import measure_encoding
+from video2pde.recording.entering import entering_side
 from video2pde.recording.fade import require_light
 from video2pde.recording.illumination import Illumination
 from video2pde.recording.layout import Layout, plan_layout
@@ -47,7 +49,7 @@ from video2pde.recording.stabilise import Motion
 from video2pde.recording.stability import measure_contact, measure_flicker, Shake
 from video2pde.recording.timing import assemble, plan_times
 from video2pde.recording.warn import collect_warnings
-from video2pde.settings import RecordingSettings, Settings
+from video2pde.settings import DriftSettings, RecordingSettings, Settings
 
 Frames = NDArray[np.float32]
 
@@ -159,7 +161,7 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
     if settings.smooth > 0:
         smooth_frames(values, settings.smooth)
         stages.append(field_stage(f"smoothed, σ = {settings.smooth:g}", values))
-    mask = _choose_mask(reading, values)
+    mask = _choose_mask(reading, values, plan.times)
     encoding = _measure_encoding(reading, values, line, illumination)
     light = None if illumination is None else Light(illumination.unknown, settings.observable)
     provenance = _provenance(reading)
@@ -218,7 +220,7 @@ def _observe(reading: Reading, values: Frames, before: Frames) -> Normalisation:
     return line
 
 
-def _choose_mask(reading: Reading, values: Frames) -> NDArray[np.bool_] | None:
+def _choose_mask(reading: Reading, values: Frames, times: NDArray[np.float64]) -> NDArray[np.bool_] | None:
     """Return where the law holds: in the mask that is asked for, where there is light, or off a measured rim."""
     settings, layout = reading.settings, reading.layout
     if settings.mask is not None:
@@ -229,8 +231,9 @@ def _choose_mask(reading: Reading, values: Frames) -> NDArray[np.bool_] | None:
             "the law is taken to hold where the reference has light; --mask droplet keeps off its edge"
         )
         return reading.light.lit
-    if settings.edges == "measured":
-        reading.notes.append("measured edges: the picture's rim follows the recording, the law holds inside it")
+    rim = _drive_rim(Field(values, times, layout.grid), settings)
+    if rim:
+        reading.notes.append(rim)
         return without_rim(layout.grid.shape)
     return None
 
@@ -256,6 +259,20 @@ def _provenance(reading: Reading) -> Provenance:
         tuple(note for note in reading.notes if note),
         None if limit is None else int(limit).bit_length(),
     )
+
+
+def _drive_rim(field: Field, settings: RecordingSettings) -> str:
+    """Say why the picture's rim as it was recorded drives the law inside it; an empty text: it does not."""
+    if field.mask is not None or settings.edges not in ("auto", "measured"):
+        return ""
+    follows = "the picture's rim follows the recording, the law holds inside it"
+    if settings.edges == "measured":
+        return f"measured edges: {follows}"
+    background, _ = estimate_background(field, DriftSettings())
+    side = entering_side(field.values, background)
+    if side is None:
+        return ""
+    return f"something spreads into the picture through its {side} edge: {follows} (--edges no_flux closes it)"
 
 
 def _shake_left(motion: Motion | None) -> Shake:
@@ -303,7 +320,7 @@ def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
         field = replace(field.frames(selected), recorded_times=None)
     if settings.mask is not None:
         field = replace(field, mask=threshold_mask(settings.mask, field.values))
-    elif field.mask is None and settings.edges == "measured":
+    elif _drive_rim(field, settings):
         field = replace(field, mask=without_rim(field.grid.shape))
     if settings.edges == "no_flux":
         field = enclose(field)

@@ -136,7 +136,7 @@ class Reading:
 
     def keep_good_run(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Leave out black frames, a hand, what follows a cut: keep the longest run of frames of one scene."""
-        if self.settings.frames == "all" or self.settings.start == "auto":
+        if self.settings.frames == "all" or self.settings.start == "auto" or self.header.line:
             return values
         found = find_good_run(values, self.header.black)
         if found is None:
@@ -156,6 +156,8 @@ class Reading:
     def settle(self, values: NDArray[np.float32], progress: Progress | None) -> None:
         """Find how the camera shook; where it did, read the frames again and reduce each from where it was taken."""
         mode = self.settings.stabilise
+        if self.header.line:
+            return  # the rows of a line are all the same: nothing shows how it moved
         if mode == "auto" and self.settings.start == "auto":
             mode = "none"  # a bleach jumps, and a droplet that fills again is not told from one that moves
         self.motion = motion = measure_motion(values, mode)

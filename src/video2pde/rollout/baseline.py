@@ -24,7 +24,7 @@ DIFFUSION_RANGE = (1e-7, 3e-3)
 def fit_diffusion(train: Field, velocity: Array, settings: RolloutSettings) -> float:
     """Fit β > 0 of u_t + v·∇u = βΔu to the rollout of the training window."""
     kept = np.unique(np.round(np.linspace(0, len(train) - 1, FITTED_FRAMES)).astype(int))
-    window = Field(train.values[kept], train.times[kept], train.grid, train.mask)
+    window = Field(train.values[kept], train.times[kept], train.grid, train.mask, walls=train.walls)
     observed = window.values.astype(float)
     inside = np.ones(train.grid.shape, bool) if window.core is None else window.core
     scale = max(train.grid.height, train.grid.width) ** 2 / train.duration

@@ -28,26 +28,41 @@ from video2pde.recording.synth.solvers import sample_case
 Array = NDArray[np.float64]
 DEEP = 60000.0  # levels of 16 bits at u = 1
 NEGLIGIBLE = 1e-5  # modes below it are left out
+MOST_CHANGE = 3.0  # factor on D up to which the pictures show what they should
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Name a laboratory recording: what it shows, and the function that writes it."""
+    """Name a laboratory recording: what it shows, its D in units of its own, and the function that writes it.
+
+    That is given the folder, the seed of the noise, and D; it returns the truth.
+    """
 
     name: str
     words: str
-    write: Callable[[Path, int], dict[str, Any]]
+    diffusion: float
+    write: Callable[[Path, int, float], dict[str, Any]]
 
 
-def write_laboratory(name: str, out_dir: str | Path, seed: int = 0) -> Path:
-    """Write the laboratory recording called ``name`` with ``truth.json``; return the film, file or folder to read."""
+def write_laboratory(name: str, out_dir: str | Path, seed: int = 0, diffusion: float | None = None) -> Path:
+    """Write the laboratory recording called ``name`` with ``truth.json``; return the film, file or folder to read.
+
+    ``arguments`` in ``truth.json`` are those with which ``video2pde run`` reads it as it was taken, from its folder.
+    """
     if name not in LABORATORY:
         raise InputError(f"no laboratory recording is called {name!r}; there are: {', '.join(LABORATORY)}")
     if seed < 0:
         raise InputError(f"seed = {seed}; give 0 or a positive number")
+    chosen = LABORATORY[name]
+    value = chosen.diffusion if diffusion is None else diffusion
+    if not chosen.diffusion / MOST_CHANGE <= value <= chosen.diffusion * MOST_CHANGE:
+        raise InputError(
+            f"laplacian = {value:g}; the recording '{name}' shows D = {chosen.diffusion:g}, and "
+            f"{MOST_CHANGE:g} times less or more at most"
+        )
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    truth = {"case": name, "words": LABORATORY[name].words, **LABORATORY[name].write(folder, seed)}
+    truth = {"case": name, "words": chosen.words, **chosen.write(folder, seed, value)}
     with atomic_write(folder / "truth.json") as file:
         file.write(json.dumps(truth, indent=2, ensure_ascii=False).encode() + b"\n")
     return folder / str(truth["file"])
@@ -78,10 +93,10 @@ def _centred(count: int, pixel: float) -> Array:
     return (np.arange(count, dtype=np.float64) + 0.5 - count / 2) * pixel
 
 
-def _bleached_spot(folder: Path, seed: int) -> dict[str, Any]:
+def _bleached_spot(folder: Path, seed: int, diffusion: float) -> dict[str, Any]:
     """Recover a bleached spot in a sheet that dims: u_t = DΔu, seen as g(t) f(x, y) u + dark."""
     rng = np.random.default_rng(seed)
-    pixel, diffusion, mobile, depth, radius, loss = 0.3185, 2.0, 0.9, 0.7, 9.0, 4e-4
+    pixel, mobile, depth, radius, loss = 0.3185, 0.9, 0.7, 9.0, 4e-4
     times = [0, 3, 6, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 240, 300, 360]
     y, x = _axes((220, 260), pixel)
     light = 1 - 0.15 * (((y - 4) / 40) ** 2 + ((x + 6) / 45) ** 2)
@@ -109,13 +124,13 @@ def _bleached_spot(folder: Path, seed: int) -> dict[str, Any]:
         "bleaching_rate": loss,
         "light": [math.exp(-loss * time) for time in times],
         "drift": {"mean": [0.0, 0.0]},
-        "arguments": "--reference prima.tif --dark closed.tif --observable bright",
+        "arguments": f"--preset frap --reference prima.tif --dark closed.tif --scale {pixel}um --grid 60,71",
     }
 
 
-def _entering_front(folder: Path, seed: int) -> dict[str, Any]:
+def _entering_front(folder: Path, seed: int, diffusion: float) -> dict[str, Any]:
     """Let dye enter through the left edge of a still dish: u = c erfc(x / 2√(D(t + t₀))), drift none."""
-    diffusion, height, before, background = 4.0, 0.75, 3.0, 0.08
+    height, before, background = 0.75, 3.0, 0.08
     camera = Camera(size=(160, 240), frames=200, noise=0.01, crf=23, seed=seed)
     duration = 60.0
     x = np.arange(240) * camera.pixel
@@ -140,14 +155,14 @@ def _entering_front(folder: Path, seed: int) -> dict[str, Any]:
         "background": background,
         "enters": "left",
         "boundary": "measured",
-        "arguments": "--drift none",
+        "arguments": "",
     }
 
 
-def _few_frames(folder: Path, seed: int) -> dict[str, Any]:
+def _few_frames(folder: Path, seed: int, diffusion: float) -> dict[str, Any]:
     """Take twelve pictures of a spreading plume at irregular times, with a table of their times."""
     rng = np.random.default_rng(seed)
-    case = make_case("A", drift=(0.0, 0.0))
+    case = make_case("A", coefficients={"laplacian": diffusion}, drift=(0.0, 0.0))
     times = [0.0, 1.5, 2.5, 4.0, 6.5, 8.0, 11.0, 15.0, 18.5, 24.0, 29.0, 34.0]
     pixel = 200.0 / 240
     axis = _centred(240, pixel)
@@ -169,9 +184,9 @@ def _few_frames(folder: Path, seed: int) -> dict[str, Any]:
     }
 
 
-def _domed_light(folder: Path, seed: int) -> dict[str, Any]:
+def _domed_light(folder: Path, seed: int, diffusion: float) -> dict[str, Any]:
     """Film a plume that spreads and decays under light that falls off like a dome from a point off-centre."""
-    case = make_case("B", drift=(0.0, 0.0), background=0.1)
+    case = make_case("B", coefficients={"laplacian": diffusion}, drift=(0.0, 0.0), background=0.1)
     y, x = _axes((240, 240), 1 / 240)
     dome = 1 - 0.5 * ((y + 0.05) ** 2 + (x - 0.08) ** 2)
     pixel = 200.0 / 240
@@ -192,9 +207,9 @@ def _domed_light(folder: Path, seed: int) -> dict[str, Any]:
     }
 
 
-def _droplet(folder: Path, seed: int) -> dict[str, Any]:
+def _droplet(folder: Path, seed: int, diffusion: float) -> dict[str, Any]:
     """Let half a droplet recover: u_t = DΔu + k(1 − u) inside a circle that nothing passes, by Bessel modes."""
-    radius, diffusion, rate = 80.0, 12.0, 0.01
+    radius, rate = 80.0, 0.01
     size, frames, duration = 240, 150, 150.0
     pixel = 200.0 / size
     y, x = _axes((size, size), pixel)
@@ -222,7 +237,7 @@ def _droplet(folder: Path, seed: int) -> dict[str, Any]:
         "frames": frames,
         "duration": duration,
         "noise": 0.01,
-        "arguments": "--observable bright --mask mask.png --drift none",
+        "arguments": "--observable bright --mask mask.png --edges no_flux --drift none --grid 60,60",
     }
 
 
@@ -244,10 +259,10 @@ def _bleached_half(radius: float, r: Array, angle: Array) -> list[tuple[float, A
     return modes
 
 
-def _line_profile(folder: Path, seed: int) -> dict[str, Any]:
+def _line_profile(folder: Path, seed: int, diffusion: float) -> dict[str, Any]:
     """Record one line over time: two bands of dye that spread along a narrow channel, as a kymograph of 16 bits."""
     rng = np.random.default_rng(seed)
-    diffusion, pixel, count, frames, duration = 3.0, 0.5, 400, 160, 60.0
+    pixel, count, frames, duration = 0.5, 400, 160, 60.0
     edges = (np.arange(count + 1) - count / 2) * pixel
     times = np.linspace(0.0, duration, frames)
     lines = np.full((frames, count), 0.1)
@@ -268,19 +283,23 @@ def _line_profile(folder: Path, seed: int) -> dict[str, Any]:
         "duration": duration,
         "scale": f"{pixel}um",
         "white": DEEP,
+        "arguments": f"--kymograph rows --times times.csv --observable bright --scale {pixel}um "
+        f"--set recording.white={DEEP:g}",
     }
 
 
 LABORATORY: Mapping[str, Recording] = {
     entry.name: entry
     for entry in (
-        Recording("frap", "a bleached spot in a dimming sheet: 16-bit pictures at irregular times", _bleached_spot),
-        Recording("front", "a still diffusion front that enters from the left edge", _entering_front),
-        Recording("few", "twelve pictures at irregular times, which a table gives", _few_frames),
         Recording(
-            "dome", "a plume given off light under a dome of brightness, with a flat-field picture", _domed_light
+            "frap", "a bleached spot in a dimming sheet: 16-bit pictures at irregular times", 2.0, _bleached_spot
         ),
-        Recording("droplet", "a droplet whose half recovers, with an edge that nothing passes", _droplet),
-        Recording("profile", "one line over time, as a kymograph", _line_profile),
+        Recording("front", "a still diffusion front that enters from the left edge", 4.0, _entering_front),
+        Recording("few", "twelve pictures at irregular times, which a table gives", 1.5, _few_frames),
+        Recording(
+            "dome", "a plume given off light under a dome of brightness, with a flat-field picture", 1.2, _domed_light
+        ),
+        Recording("droplet", "a droplet whose half recovers, with an edge that nothing passes", 12.0, _droplet),
+        Recording("profile", "one line over time, as a kymograph", 3.0, _line_profile),
     )
 }
