@@ -219,3 +219,10 @@ def test_errors_that_grow_from_zero_are_compared_frame_by_frame() -> None:
     assert exceeds(growing, 0.8 * growing)
     assert not exceeds(growing, growing)
     assert not exceeds(0.8 * growing, growing)
+
+
+def test_a_single_frame_tells_large_differences_alone() -> None:
+    still, start = np.array([0.3, 1.0]), np.array([0.3, 0.0])
+    assert exceeds(still, np.array([0.3, 0.2]))
+    assert not exceeds(still, np.array([0.3, 0.3]))
+    assert not exceeds(start, start)
