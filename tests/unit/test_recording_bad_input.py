@@ -59,6 +59,15 @@ def test_a_stack_with_an_empty_page(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "page 2 has 0 pixels, the first one 16×12" in error_line(path, fps=10)
 
 
+def test_a_stack_with_strips_of_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    frames = np.zeros((3, 12, 16), np.uint8) + np.arange(16, dtype=np.uint8)
+    tifffile.imwrite(path, frames, photometric="minisblack", compression="zlib", rowsperstrip=4)
+    with tifffile.TiffFile(path, mode="r+") as tiff:
+        tiff.pages[1].tags["RowsPerStrip"].overwrite(0)
+    assert "1 of 3 frames are readable" in error_line(path, fps=10)
+
+
 def test_missing_empty_and_unknown_files(tmp_path: Path) -> None:
     assert "no such recording" in error_line(tmp_path / "none.mp4")
     for name in ("a.mp4", "a.gif", "a.tif", "a.npy", "a.npz"):

@@ -36,7 +36,11 @@ from video2pde.recording.metadata import channel_names, pixel_size, plane_times,
 WHITE_IS_ZERO = 0
 OME_SHARE = 64
 """Planes for each page that OME's metadata may declare: the rest would lie in other files."""
-READ_ERRORS = (tifffile.TiffFileError, ValueError, TypeError, KeyError, IndexError, OSError, struct.error, RuntimeError)
+READ_ERRORS = (
+    tifffile.TiffFileError, struct.error, OSError,
+    ValueError, TypeError, LookupError, RuntimeError, ArithmeticError, AttributeError, AssertionError,
+)  # fmt: skip
+"""What decoding a page with damaged tags may raise."""
 
 
 @dataclass(frozen=True)
