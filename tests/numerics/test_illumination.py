@@ -77,6 +77,16 @@ def test_steady_light_is_left_alone_even_where_the_background_decays_or_grows(ca
     assert found.slow_is == ("law" if case.name in ("B",) or (case.name == "Fisher" and case.background) else "none")
 
 
+@pytest.mark.parametrize("background", [0.03, 0.05])
+def test_a_background_that_loses_most_of_its_brightness_is_not_taken_for_a_lamp(background: float) -> None:
+    """Growth from a faint background explains the content no better than light does; half of a lamp is not lost."""
+    growth = {"u": 0.1134, "u_squared": -0.1238, "laplacian": 0.99}
+    found = find(make_case("Fisher", coefficients=growth, background=background))
+    assert found.slow > 0.7
+    assert not found.corrected
+    assert "dims by" in found.doubts[0]
+
+
 def test_what_cannot_be_told_apart_is_said_and_not_done() -> None:
     found = find(make_case("B"), 1 - 0.1 * ALONG)
     assert not found.corrected

@@ -279,7 +279,7 @@ def _weigh(intensity: NDArray[np.float32], background: NDArray[np.bool_], slow: 
     bends = float(np.abs(rate * _integral(b) - (b - b[0])).max()) / (float(np.ptp(b)) + 1e-12)
     by_law = _unexplained(grown - rate * _integral(content), slope) / size
     by_law = max(by_law, 0.5 * bends)
-    if by_light < CLEARER * by_law and by_light < POOR:
+    if by_light < CLEARER * by_law and by_light < POOR and np.ptp(slow) < LARGEST:
         return "light"
     certain = by_law < CLEARER * by_light and by_law < POOR
     return "law" if certain or (by_light > POOR and np.ptp(slow) > LARGEST) else "unknown"
