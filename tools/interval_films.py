@@ -73,7 +73,7 @@ FIT = Draw(
     ),
 )
 CHECK = Draw(
-    films=120,
+    films=140,
     seed=77,
     first_plume=3000,
     first_noise=9000,
