@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field, model_validator, ValidationError
 
-from video2pde.errors import SettingsError
+from video2pde.errors import SettingsError, Video2pdeError
 from video2pde.files import require_regular
 from video2pde.settings.presets import PRESETS
 from video2pde.settings.sections import (
@@ -132,7 +132,7 @@ def load_settings(
         raise SettingsError(f"unknown preset '{preset}'{_nearest(preset, PRESETS)}; there are: {', '.join(PRESETS)}")
     values: dict[str, Any] = {section: dict(keys) for section, keys in PRESETS[preset].items()}
     if file is not None:
-        _merge(values, _read_toml(Path(file)), str(file))
+        _merge(values, read_toml(Path(file)), str(file))
     if isinstance(overrides, Mapping):
         pairs: Iterable[tuple[str, Any]] = overrides.items()
     else:
@@ -149,14 +149,15 @@ def load_settings(
         raise SettingsError(_explain(error)) from None
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path, what: str = "settings file", kind: type[Video2pdeError] = SettingsError) -> dict[str, Any]:
+    """Read a TOML file; ``what`` it is called, and the ``kind`` of error, where it cannot be read."""
     try:
         require_regular(path)
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(f"cannot read the settings file {path}: {error.strerror or error}") from None
+        raise kind(f"cannot read the {what} {path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the settings file {path} is not valid TOML: {error}") from None
+        raise kind(f"the {what} {path} is not valid TOML: {error}") from None
 
 
 def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:

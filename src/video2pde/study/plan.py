@@ -20,7 +20,6 @@ A plan is a TOML file, or a list of films that share their settings::
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,12 +28,12 @@ from typing import Any
 
 from video2pde.errors import InputError, SettingsError, Video2pdeError
 from video2pde.field import Field
-from video2pde.files import require_regular
 from video2pde.recording.arrays import is_saved_field
 from video2pde.recording.layout import plan_layout
 from video2pde.recording.source import open_recording
 from video2pde.runs.memory import check_recording
 from video2pde.settings import load_settings, parse_overrides, Settings
+from video2pde.settings.load import read_toml
 from video2pde.study.trends import Condition
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]{0,79}")
@@ -96,7 +95,7 @@ def plan_films(paths: Sequence[Path], given: Given | None = None) -> Plan:
 def read_plan(path: Path, given: Given | None = None) -> Plan:
     """Read a plan from a TOML file; paths in it are relative to its folder."""
     said = given or Given()
-    content = _read_toml(path)
+    content = read_toml(path, "study", InputError)
     _refuse_unknown(content, KEYS, str(path))
     entries = content.get("films")
     if not isinstance(entries, list) or not entries:
@@ -122,16 +121,6 @@ def _read_film(entry: Any, number: int, file: Path, preset: str, common: Mapping
         raise SettingsError(f"{where}: {error}") from None
     values = {name: value if isinstance(value, str) else float(value) for name, value in conditions.items()}
     return FilmPlan(str(entry.get("name", path.resolve().stem)), path, settings, values)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        require_regular(path)
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the study {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"the study {path} is not valid TOML: {error}") from None
 
 
 def _refuse_unknown(found: Mapping[str, Any], known: Sequence[str], where: str) -> None:
