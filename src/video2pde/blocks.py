@@ -33,8 +33,8 @@ def means_between(frames: NDArray[Any], starts: Sequence[NDArray[np.intp]]) -> N
     Examples
     --------
     >>> means_between(np.arange(16.0).reshape(1, 4, 4), [np.array([0, 2]), np.array([0, 3])])
-    array([[[ 3. ,  5. ],
-            [11. , 13. ]]])
+    array([[[ 3.,  5.],
+            [11., 13.]]])
     """
     counts = _sum(np.ones(frames.shape[1:]), starts)
     return np.stack([_sum(frame.astype(np.float64), starts) / counts for frame in frames])
