@@ -304,7 +304,11 @@ class Film:
 
 def open_container(path: Path) -> InputContainer:
     """Open a film; names in it that are no UTF-8 are read with replacement characters."""
-    return av.open(str(path.absolute()), options=OPEN_OPTIONS, metadata_errors="replace")
+    name = str(path.absolute())
+    try:
+        return av.open(name, options=OPEN_OPTIONS)
+    except UnicodeDecodeError:  # PyAV before 19, which escapes them by itself and knows no such option
+        return av.open(name, options=OPEN_OPTIONS, metadata_errors="replace")
 
 
 def _planes(bits: int) -> str:
