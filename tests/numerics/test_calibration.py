@@ -11,7 +11,7 @@ from known_fields import known_field, rescaled
 from numpy.typing import NDArray
 
 from video2pde.calibration import calibrate
-from video2pde.calibration.blocks import Block, DRIFT, Drift, LAW, Unknowns, Values
+from video2pde.calibration.blocks import DRIFT, Drift, LAW, Law, Unknowns, Values
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import evaluate, Fit, fit_rollout
 from video2pde.calibration.linear import Linear
@@ -135,7 +135,7 @@ def test_a_prior_holds_what_the_frames_do_not_know() -> None:
     """Two equal columns: only their sum is known; a prior on the second gives the first everything."""
     hessian = np.ones((2, 2))
     linear = Linear(np.zeros((2, 1, 1)), np.ones(1, bool), hessian, np.array([-3.0, -3.0]))
-    blocks = (Block("free", np.ones(1)), Block("known", np.ones(1), prior=np.array([1e-3])))
+    blocks = (Law("free", np.ones(1)), Law("known", np.ones(1), prior=np.array([1e-3])))
     weight = Unknowns(blocks).prior_weight
     assert weight == pytest.approx([0.0, 1e6])
     assert linear.with_prior(weight, np.zeros(2), 0.01).solve() == pytest.approx([3.0, 0.0], abs=1e-3)

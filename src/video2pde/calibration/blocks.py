@@ -8,6 +8,7 @@ rollouts, one for each unknown; a block that knows a shorter way gives pictures 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,7 +40,7 @@ class Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(ABC):
     """A named run of unknowns.
 
     ``scale`` (n,): the size of each, which steps are measured in; ``positive``: those fitted as logarithms; ``prior``
@@ -60,13 +61,13 @@ class Block:
         """How many pictures :meth:`draw` gives; None where the columns are differences of rollouts."""
         return None
 
+    @abstractmethod
     def set_up(self, scene: Scene, values: Array) -> Scene:
         """Change what a rollout is made from."""
-        raise NotImplementedError
 
-    def draw(self, rollout: Array, window: Window) -> Array:
+    def draw(self, rollout: Array, window: Window) -> Array:  # noqa: ARG002 - for those that need it
         """Return pictures (c, t, y, x) of the rollout's answer, from some frames of the rollout (t, y, x) itself."""
-        raise NotImplementedError
+        return np.zeros((0, *rollout.shape), rollout.dtype)
 
     def weigh(self, scene: Scene, times: Array) -> Array:  # noqa: ARG002 - for those that need it
         """Return the pictures' weights W (n, t, c); ``scene`` is as it was before this block."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from video2pde.calibration.blocks import LAW, Scene
+from video2pde.calibration.blocks import LAW, Scene, Unknowns
 from video2pde.calibration.carried import FLOW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.growth import EliminatedStart, share_start
@@ -76,8 +76,8 @@ class Bootstrap:
 class World:
     """What every replicate starts from: a truth without pixel noise, (t, y, x), and the fit's normal equations there.
 
-    ``scene`` rolls the truth out; ``pictures`` (c, t, y, x) make the Jacobian. ``start``: of a fit whose initial frame
-    was fitted jointly, the block that is eliminated.
+    ``scene`` rolls the truth out; ``pictures`` (c, t, y, x) make the Jacobian; ``unknowns`` are those of ``linear``.
+    ``start``: of a fit whose initial frame was fitted jointly, the block that is eliminated.
     """
 
     problem: Problem
@@ -85,6 +85,7 @@ class World:
     scene: Scene
     truth: Frames
     pictures: Frames
+    unknowns: Unknowns
     linear: Linear
     start: EliminatedStart | None = None
 
@@ -96,11 +97,13 @@ def linear_world(problem: Problem, fit: Fit) -> World | str:
     if fit.whole:
         shared = share_start(problem, replace(smooth, base=smooth.start))
         if shared is not None:
-            return World(problem, fit, scene, shared.table.base, shared.table.pictures, shared.linear, shared.start)
-    table = problem.look(fit.values, smooth.start, modes=fit.modes).tabulate(problem.split.counted)
+            base, pictures = shared.table.base, shared.table.pictures
+            return World(problem, fit, scene, base, pictures, problem.unknowns, shared.linear, shared.start)
+    look = problem.look(fit.values, smooth.start, modes=fit.modes)
+    table = look.tabulate(problem.split.counted)
     if isinstance(table, str):
         return table
-    return World(problem, fit, scene, table.base, table.pictures, table.linear)
+    return World(problem, fit, scene, table.base, table.pictures, look.unknowns, table.linear)
 
 
 def bootstrap_fit(
@@ -250,12 +253,12 @@ def _step(world: World, products: Array, pulled: Array) -> Draw | str:
     if not np.isfinite(products).all():
         return f"the rollout failed before frame {int(np.argmin(np.isfinite(products).all(axis=1))) + 1}"
     slope = linear.slope_of(products) - (0.0 if start is None else start.taken_out(pulled))
-    fitted = problem.unknowns.vector(world.fit.values)
-    there = fitted + linear.solve(slope)[: len(fitted)]
+    fitted = world.unknowns.vector(world.fit.values)
+    there = fitted + linear.solve(slope)
     change = problem.relative_change(fitted, there)
     if not change <= LINEAR:
         return f"a coefficient moved by {change:.0%}, too far for a linear step"
-    values = problem.unknowns.values(there)
+    values = world.unknowns.values(there)
     return values[LAW], problem.scene(values, world.scene.start).velocity, values.get(FLOW, np.zeros(0))
 
 
