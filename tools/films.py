@@ -1,17 +1,17 @@
-"""The films on which assumptions are broken: one set to tune on, two to check on.
+"""The films on which assumptions are broken: one set to tune on, three to check on.
 
 All are data, and were fixed before a result of theirs was looked at. The tuning set has each deviation at three
 strengths, for diffusion (A) and for front-like spreading (C), filmed with one camera. The check set shares with it the
 names of the deviations alone: another solver (finite volumes), other plumes, laws and strengths, noise that grows with
-the light, a lens that blurs, other encoders. What was wrong there was mended, so that a second check set was fixed:
-other plumes, laws, strengths and seeds again, pictures that are not square, fewer frames, other encoder settings.
+the light, a lens that blurs, other encoders. What was wrong there was mended, so that a second check set was fixed, and
+then a third: other plumes, laws, strengths and seeds again, pictures that are not square, other encoder settings.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +30,7 @@ from video2pde.recording.synth import (
     render_film,
 )
 
-SET = Literal["tuning", "check", "second"]
+SET = Literal["tuning", "check", "second", "third"]
 PIXELS, FRAMES, NOISE = 240, 200, 0.01
 TRAINING = 0.6  # share of the frames that laws are fitted to
 SPECTRAL_ONLY = ("fourth", "fractional", "memory", "immobile")  # what finite volumes do not solve
@@ -110,7 +110,7 @@ def render(film: Film, folder: str | Path) -> tuple[Path, dict[str, Any]]:
 
 def list_films(which: SET) -> list[Film]:
     """Name the films of a set, undisturbed ones and usual strengths first."""
-    return list({"tuning": _tuning, "check": _check, "second": _second}[which]())
+    return list(_tuning() if which == "tuning" else _check(CHECKS[which]))
 
 
 def _tuning() -> Iterator[Film]:
@@ -128,6 +128,21 @@ def _tuning() -> Iterator[Film]:
                 yield Film("tuning", base, name, strength, cases[base], camera, library=base)
 
 
+@dataclass(frozen=True)
+class CheckSet:
+    """A set to check on: two films for each deviation, or one, the encoder and the law going round.
+
+    ``strengths``: by deviation, the bases and strengths, none of which another set has; ``seed`` of the first film.
+    """
+
+    name: SET
+    cases: Mapping[str, tuple[Case, Plume]]
+    strengths: Mapping[str, tuple[tuple[str, float], ...]]
+    encoders: tuple[tuple[str, int, str], ...]
+    camera: Camera
+
+
+LIBRARIES = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
 CHECK_CASES = {
     "A": (
         make_case("A", coefficients={"laplacian": 2.2}, drift=(0.25, 0.1), background=0.15),
@@ -150,8 +165,6 @@ CHECK_CASES = {
         Plume(0.4, 17, 7, 0.9, "spots"),
     ),
 }
-LIBRARIES = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
-# other strengths than the tuning set's, two films each, the encoder and the law going round
 CHECK_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
     "rotation": (("C", 0.02), ("C-alt", 0.04)),
     "shear": (("A", 0.015), ("Fisher", 0.03)),
@@ -189,41 +202,6 @@ CHECK_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
     "cut": (("C", 0.15),),
     "repeats": (("A", 0.07),),
 }
-
-
-def _check() -> Iterator[Film]:
-    encoders = (("h265", 24, "mp4"), ("vp9", 28, "mkv"), ("mpeg4", 8, "mp4"), ("ffv1", 0, "mkv"))
-    optics = Optics(photons=True, blur=0.7)
-    turn = 0
-    for name in ("", *CHECK_STRENGTHS):
-        for base, strength in CHECK_STRENGTHS.get(name, tuple((base, 0.0) for base in CHECK_CASES)):
-            case, plume = CHECK_CASES[base]
-            codec, crf, container = encoders[turn % len(encoders)]
-            camera = Camera(
-                size=(PIXELS, PIXELS),
-                frames=FRAMES,
-                noise=0.012,
-                crf=crf,
-                seed=100 + turn,
-                codec=codec,
-                container=container,
-                optics=optics,
-            )
-            solver: Literal["spectral", "volumes"] = "spectral" if name in SPECTRAL_ONLY else "volumes"
-            film = replace(case, plume=plume, law=Law(**asdict(case.law)))
-            yield Film(
-                set="check",
-                base=base,
-                deviation=name,
-                strength=strength,
-                case=film,
-                camera=camera,
-                solver=solver,
-                library=LIBRARIES[base],
-            )
-            turn += 1
-
-
 SECOND_CASES = {
     "A": (make_case("A", coefficients={"laplacian": 1.1}, drift=(-0.15, 0.2)), Plume(0.65, 21, 7, 1.1, "spots")),
     "B": (
@@ -280,26 +258,99 @@ SECOND_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
     "cut": (("A", 0.2),),
     "repeats": (("C", 0.04),),
 }
+THIRD_CASES = {
+    "A": (
+        make_case("A", coefficients={"laplacian": 1.8}, drift=(0.05, -0.25), background=0.05),
+        Plume(0.75, 41, 8, 0.9),
+    ),
+    "B": (
+        make_case("B", coefficients={"u": -0.026, "laplacian": 1.2}, drift=(-0.2, -0.05), background=0.06),
+        Plume(0.8, 43, 7, 1.2, "spots"),
+    ),
+    "C": (
+        make_case("C", coefficients={"grad_squared": 7.5, "laplacian": 0.75}, drift=(0.15, -0.1), background=0.09),
+        Plume(0.75, 47, 10, 1.1),
+    ),
+    "C-alt": (
+        make_case("C-alt", coefficients={"u_grad_squared": 15.0, "laplacian": 1.2}, drift=(-0.05, -0.2)),
+        Plume(0.7, 53, 7, 1.2, "hook"),
+    ),
+    "Fisher": (
+        make_case("Fisher", coefficients={"u": 0.09, "u_squared": -0.11, "laplacian": 1.25}, drift=(0.15, -0.05)),
+        Plume(0.5, 59, 8, 1.1, "spots"),
+    ),
+}
+THIRD_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
+    "rotation": (("B", 0.022), ("C", 0.045)),
+    "shear": (("C-alt", 0.022), ("A", 0.03)),
+    "strain": (("C", 0.009), ("A", 0.013)),
+    "vortex": (("A", 0.6), ("C", 0.9)),
+    "pulse": (("C", 1.4), ("B", 1.7)),
+    "divergence": (("C", 0.006), ("A", 0.007)),
+    "source": (("C", 0.025), ("B", 0.04)),
+    "halves": (("C", 0.4), ("B", 0.3)),
+    "slowing": (("C", 0.45), ("A", 0.5)),
+    "anisotropy": (("C", 0.25), ("A", 0.2)),
+    "fading": (("A", 0.025),),
+    "steep": (("C", 0.08),),
+    "fourth": (("A", 25.0),),
+    "fractional": (("A", 1.3),),
+    "memory": (("A", 0.75),),
+    "immobile": (("C", 0.15), ("A", 0.25)),
+    "dimming": (("C", 0.06), ("A", 0.15)),
+    "exposure": (("A", 0.5), ("C-alt", 0.7)),
+    "flicker": (("A", 0.012), ("C", 0.03)),
+    "steps": (("B", 0.04), ("C-alt", 0.06)),
+    "vignetting": (("A", 0.22), ("C-alt", 0.3)),
+    "dome": (("C", 0.3), ("A", 0.18)),
+    "gamma": (("A", 1.9), ("B", 1.5)),
+    "saturation": (("A", 0.25), ("B", 0.12)),
+    "shake": (("C", 1.5), ("B", 0.8)),
+    "handheld": (("A", 0.3), ("C-alt", 0.25)),
+    "focus": (("C", 1.2), ("B", 2.0)),
+    "yellow": (("C", 0.88), ("B", 0.9)),
+    "dust": (("A", 12), ("C-alt", 30)),
+    "walls": (("C", 0.4), ("A", 0.8)),
+    "stamp": (("A", 0.55), ("C", 0.85)),
+    "hand": (("C", 12),),
+    "black": (("A", 6),),
+    "cut": (("C", 0.25),),
+    "repeats": (("A", 0.08),),
+}
+CHECKS = {
+    "check": CheckSet(
+        "check",
+        CHECK_CASES,
+        CHECK_STRENGTHS,
+        (("h265", 24, "mp4"), ("vp9", 28, "mkv"), ("mpeg4", 8, "mp4"), ("ffv1", 0, "mkv")),
+        Camera(size=(PIXELS, PIXELS), frames=FRAMES, noise=0.012, seed=100, optics=Optics(photons=True, blur=0.7)),
+    ),
+    "second": CheckSet(
+        "second",
+        SECOND_CASES,
+        SECOND_STRENGTHS,
+        (("h264", 20, "mp4"), ("vp9", 24, "mp4"), ("h265", 21, "mkv"), ("mpeg4", 5, "mp4")),
+        Camera(size=(220, 260), frames=170, noise=0.009, seed=300, optics=Optics(photons=True, blur=0.5)),
+    ),
+    "third": CheckSet(
+        "third",
+        THIRD_CASES,
+        THIRD_STRENGTHS,
+        (("h265", 19, "mp4"), ("h264", 22, "mkv"), ("vp9", 20, "mkv"), ("mpeg4", 4, "mp4")),
+        Camera(size=(250, 210), frames=185, noise=0.011, seed=500, optics=Optics(photons=True, blur=0.6)),
+    ),
+}
 
 
-def _second() -> Iterator[Film]:
-    encoders = (("h264", 20, "mp4"), ("vp9", 24, "mp4"), ("h265", 21, "mkv"), ("mpeg4", 5, "mp4"))
+def _check(chosen: CheckSet) -> Iterator[Film]:
     turn = 0
-    for name in ("", *SECOND_STRENGTHS):
-        for base, strength in SECOND_STRENGTHS.get(name, tuple((base, 0.0) for base in SECOND_CASES)):
-            case, plume = SECOND_CASES[base]
-            codec, crf, container = encoders[turn % len(encoders)]
-            camera = Camera(
-                size=(220, 260),
-                frames=170,
-                noise=0.009,
-                crf=crf,
-                seed=300 + turn,
-                codec=codec,
-                container=container,
-                optics=Optics(photons=True, blur=0.5),
-            )
+    for name in ("", *chosen.strengths):
+        for base, strength in chosen.strengths.get(name, tuple((base, 0.0) for base in chosen.cases)):
+            case, plume = chosen.cases[base]
+            codec, crf, container = chosen.encoders[turn % len(chosen.encoders)]
+            seed = chosen.camera.seed + turn
+            camera = replace(chosen.camera, crf=crf, seed=seed, codec=codec, container=container)
             solver: Literal["spectral", "volumes"] = "spectral" if name in SPECTRAL_ONLY else "volumes"
             film = replace(case, plume=plume, law=Law(**asdict(case.law)))
-            yield Film("second", base, name, strength, film, camera, solver, LIBRARIES[base])
+            yield Film(chosen.name, base, name, strength, film, camera, solver, LIBRARIES[base])
             turn += 1
