@@ -18,7 +18,7 @@ from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
-from video2pde.fit.effects import contrasts
+from video2pde.fit.effects import Context, contrasts, immobile
 from video2pde.fit.explain import _response_like, ask_suspects, Asked, name_cause
 from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
@@ -29,7 +29,7 @@ from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, rounding_length
 from video2pde.fit.suspects import SUSPECTS
 from video2pde.fit.view import build_view, View
-from video2pde.recording.synth import find_preset
+from video2pde.recording.synth import Camera, deviate, exact_field, find_preset
 from video2pde.rollout.model import Model
 from video2pde.settings import load_settings
 from video2pde.terms import CATALOGUE, LIBRARIES, Term
@@ -42,7 +42,8 @@ TERMS = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplac
 
 def filmed(law: str, change: str = "", noise: float = NOISE, seed: int = 1) -> Field:
     """Take an exact field, let something go wrong in its filming, and add white noise."""
-    field = known_field(law, SIDE, FRAMES)
+    name, _, strength = change.partition("=")
+    field = in_medium(law, name, float(strength)) if strength else known_field(law, SIDE, FRAMES)
     u = field.values.astype(float)
     t = np.linspace(0.0, 1.0, len(u))[:, None, None]
     across = np.linspace(-1.0, 1.0, SIDE)
@@ -58,6 +59,14 @@ def filmed(law: str, change: str = "", noise: float = NOISE, seed: int = 1) -> F
         u = 1 - (1 - u) * (1 + 0.01 * np.random.default_rng(9).standard_normal(t.shape))
     u = u + noise * np.random.default_rng(seed).standard_normal(u.shape)
     return Field(u.astype(np.float32), field.times, field.grid)
+
+
+@lru_cache(maxsize=8)
+def in_medium(law: str, deviation: str, strength: float) -> Field:
+    """Take the exact field of a law whose medium breaks an assumption."""
+    case, _ = deviate(find_preset(law), Camera(), deviation, strength)
+    field = known_field(law, SIDE, FRAMES)
+    return exact_field(case, field.grid, field.times)
 
 
 def look(field: Field, library: str, law: str = "") -> tuple[View, LawFit]:
@@ -125,6 +134,37 @@ def test_a_broken_assumption_is_noticed_and_named(law: str, change: str) -> None
     for name, true in find_preset(law).law.coefficients.items():
         # how bright the picture is as a whole is part of a nonlinear law's coefficient
         assert cause.coefficients[name] == pytest.approx(true, rel=0.03 if law == "A" else 0.12)
+
+
+@pytest.mark.parametrize(
+    ("law", "change", "name"),
+    [
+        ("C", "divergence=0.006", "divergence"),
+        ("A", "source=0.03", "source"),
+        ("C", "source=0.03", "source"),
+        ("A", "immobile=0.2", "immobile part"),
+        ("C", "immobile=0.2", "immobile part"),
+        ("C", "halves=0.4", "coefficients in space"),
+    ],
+)
+def test_a_medium_that_breaks_an_assumption_is_noticed_and_named(law: str, change: str, name: str) -> None:
+    scale, _, cause = judged(law, change)
+    assert not scale.passes
+    assert cause is not None
+    assert cause.name == name
+
+
+def test_what_stays_is_taken_from_the_law_and_from_the_drift() -> None:
+    """u = (1 − m) w + m s obeys u_t = L(u) − v·∇u + m × the column, to first order in m."""
+    share = 0.04
+    for law in ("A", "C"):
+        view, fit = look(in_medium(law, "immobile", share), LAWS[law], law)
+        true = find_preset(law).law.coefficients
+        known = np.array([*(true[name] for name in fit.names), 1.0, 1.0])
+        left = view.system.b - view.columns([*fit.names, "drift_x", "drift_y"]) @ known
+        column = immobile(Context(view, replace(fit, coefficients=true)))[:, 0]
+        assert left @ column / (column @ column) == pytest.approx(share, rel=0.25)
+        assert np.linalg.norm(left - share * column) < 0.35 * np.linalg.norm(left)
 
 
 def test_a_response_curve_is_named_or_taken_for_the_term_that_it_makes() -> None:

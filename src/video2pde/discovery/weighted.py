@@ -147,7 +147,7 @@ class TimeMoments:
         self, field: Field, centres: NDArray[np.int64], widths: Widths, settings: WeakSettings | None = None
     ) -> None:
         self.field, self.centres, self.widths = field, centres, widths
-        self._settings = settings or WeakSettings()
+        self.settings = settings or WeakSettings()
         self.slices, self._slice_of = np.unique(centres[:, 0], return_inverse=True)
         self._moments: dict[sympy.Expr, Array32] = {}
 
@@ -197,11 +197,11 @@ class TimeMoments:
         values = self.field.values.reshape(len(self.field), -1)
         if not is_nonlinear(density):
             return np.asarray((np.float32(density.coeff(U)) * (flat @ values)).reshape(shape))
-        sigma, _ = gradient_smoothing(self.field, self._settings)
+        sigma, _ = gradient_smoothing(self.field, self.settings)
         total = np.zeros((len(flat), values.shape[1]), np.float32)
         for start in range(0, len(self.field), FRAMES_AT_ONCE):
             window = slice(start, min(start + FRAMES_AT_ONCE, len(self.field)))
-            jets, spread = frame_jets(self.field, window, sigma, self._settings.noise_correction)
+            jets, spread = frame_jets(self.field, window, sigma, self.settings.noise_correction)
             total += flat[:, window] @ evaluate_density(density, jets, spread).reshape(-1, values.shape[1])
         return total.reshape(shape)
 

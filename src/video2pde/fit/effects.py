@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
+from scipy.optimize import minimize
 
 from video2pde.discovery.weighted import (
     anisotropy_parts,
@@ -22,7 +23,7 @@ from video2pde.discovery.weighted import (
     velocity_parts,
     WeightedPart,
 )
-from video2pde.fit.law import LawFit
+from video2pde.fit.law import LawFit, orthonormal
 from video2pde.fit.observation import bent_columns, LIGHT, light_columns, response_columns
 from video2pde.fit.view import spline_basis, View
 from video2pde.rollout.model import Model
@@ -32,12 +33,14 @@ Array = NDArray[np.float64]
 
 GAIN_KNOTS, SLOW_KNOTS = 6, 3
 """Splines in time of light and offset, and of a coefficient."""
-FLOW_MODES, SOURCE_MODES, MAP_MODES, LOCAL_MODES = 5, 6, 3, 12
-"""Splines along each axis of a stream function, of sources, of a map of a coefficient, of places for one source."""
+FLOW_MODES, SOURCE_MODES, MAP_MODES = 5, 6, 3
+"""Splines along each axis of a stream function, of sources, of a map of a coefficient."""
+PLACES, SOURCE_WIDTHS, PLACING = 24, (0.01, 0.03, 0.08), 60
+"""Places along each axis and widths (as shares of the picture) that are tried for one source, and steps to the best."""
 MEMORIES = (0.08, 0.3)
 """Times over which the past is remembered, as shares of the window."""
-FIRST = 0.05
-"""Share of the window that shows what was there at first."""
+FIRST, STAYS = 0.05, 0.1
+"""Share of the window that shows what was there at first; share of it that stays, for which columns are made."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,15 @@ def strain(c: Context) -> Array:
     return np.concatenate([stretch, shear], axis=1)
 
 
-def divergence(c: Context) -> Array:
+def thinning(c: Context) -> Array:
+    """A surface that spreads, on which u is an amount: −∇·(v u)."""
     (one_y, one_x), (y, x) = c.flat(), c.linear()
     return c.columns((WeightedPart(one_y, x, (1, 0), U, -0.5), WeightedPart(y, one_x, (0, 1), U, -0.5)))
+
+
+def spreading(c: Context) -> Array:
+    """A surface that spreads, fed from below, so that u is carried and not thinned: −v·∇u."""
+    return thinning(c) + c.columns(source_parts(*c.flat(), U))
 
 
 def flow(c: Context) -> Array:
@@ -178,14 +187,46 @@ def source(c: Context) -> Array:
 
 
 def local_source(c: Context) -> Array:
-    """A source at the one place where it takes most away, free in time."""
-    spread = c.splines(LOCAL_MODES)
-    steady = c.law.without(c.view.once(("places",), lambda: c.columns(source_parts(*spread, 1))))
-    size = np.sum(steady**2, axis=0)
-    taken = (steady.T @ c.law.residual) ** 2 / np.where(size > 0, size, np.inf)
-    row, column = divmod(int(np.argmax(taken)), LOCAL_MODES)
-    place = spread[0].take(row), spread[1].take(column)
-    return c.columns(source_parts(*place, 1), spline_basis(c.times, SLOW_KNOTS))
+    """A round source, of the place and width with which it takes most away, free in time."""
+    in_time = c.view.moments.in_time(spline_basis(c.times, GAIN_KNOTS))[:, :, 0]
+
+    def columns(place: Array) -> Array:
+        return _bump(c, place[:1], place[1:2], float(np.exp(place[2]))) * in_time
+
+    def kept(place: Array) -> float:
+        basis = orthonormal(c.law.without(columns(place)))
+        return -float(np.sum((basis.T @ c.law.residual) ** 2))
+
+    best = minimize(kept, _likeliest_place(c), method="Nelder-Mead", options={"maxfev": PLACING})
+    return columns(best.x)
+
+
+def _likeliest_place(c: Context) -> Array:
+    """Return y, x and the logarithm of the width of the steady source that takes most away, from a lattice of them."""
+    grid = c.view.film.grid
+    across = [np.linspace(s[0], s[-1], PLACES) for s in (grid.y, grid.x)]
+    rows, columns = (each.ravel() for each in np.meshgrid(*across, indexing="ij"))
+    found = []
+    for share in SOURCE_WIDTHS:
+        width = share * min(grid.width, grid.height)
+        steady = c.law.without(c.view.once(("places", share), partial(_bump, c, rows, columns, width)))
+        size = np.sum(steady**2, axis=0)
+        taken = (steady.T @ c.law.residual) ** 2 / np.where(size > 0, size, np.inf)
+        best = int(np.argmax(taken))
+        found.append((float(taken[best]), np.array([rows[best], columns[best], np.log(width)])))
+    return max(found, key=lambda each: each[0])[1]
+
+
+def _bump(c: Context, rows: Array, columns: Array, width: float) -> Array:
+    """Return the columns of steady sources exp(−r²/2w²) around places, (M, places): a Gaussian of a Gaussian."""
+    grid, widths, centres = c.view.film.grid, c.view.widths, c.view.centres
+    total = np.ones((len(centres), len(rows)))
+    axes = ((rows, grid.y, centres[:, 1], widths.y * grid.dy), (columns, grid.x, centres[:, 2], widths.x * grid.dx))
+    for places, samples, index, sigma in axes:
+        variance = width**2 + sigma**2
+        apart = samples[index][:, None] - places[None]
+        total *= width / np.sqrt(variance) * np.exp(-0.5 * apart**2 / variance)
+    return total
 
 
 def changing_source(c: Context) -> Array:
@@ -194,19 +235,32 @@ def changing_source(c: Context) -> Array:
 
 def in_space(c: Context) -> Array:
     """Every coefficient of the law as a map; a derivative outside acts on the map, too (divergence form)."""
-    return np.concatenate([c.view.once(("in space", n), partial(_term_in_space, c, n)) for n in c.law.names], axis=1)
+
+    def column(name: str) -> Array:
+        return _mapped(c, name, *c.splines(MAP_MODES)) @ contrasts(MAP_MODES**2)
+
+    return np.concatenate([c.view.once(("in space", n), partial(column, n)) for n in c.law.names], axis=1)
 
 
-def _term_in_space(c: Context, name: str) -> Array:
-    along = c.splines(MAP_MODES)
+def along_space(c: Context) -> Array:
+    """Every coefficient of the law rising evenly along x and y."""
+    (one_y, one_x), (y, x) = c.flat(), c.linear()
+
+    def column(name: str) -> Array:
+        return np.concatenate([_mapped(c, name, one_y, x), _mapped(c, name, y, one_x)], axis=1)
+
+    return np.concatenate([c.view.once(("along space", n), partial(column, n)) for n in c.law.names], axis=1)
+
+
+def _mapped(c: Context, name: str, along_y: Profiles, along_x: Profiles) -> Array:
     weighted = []
     for part in c.view.terms[name].parts:
-        weighted.append(WeightedPart(*along, part.derivative, part.density))
+        weighted.append(WeightedPart(along_y, along_x, part.derivative, part.density))
         if part.derivative == (2, 0):
-            weighted.append(WeightedPart(along[0], along[1].derivative, (1, 0), part.density, -1.0))
+            weighted.append(WeightedPart(along_y, along_x.derivative, (1, 0), part.density, -1.0))
         elif part.derivative == (0, 2):
-            weighted.append(WeightedPart(along[0].derivative, along[1], (0, 1), part.density, -1.0))
-    return c.columns(tuple(weighted)) @ contrasts(MAP_MODES**2)
+            weighted.append(WeightedPart(along_y.derivative, along_x, (0, 1), part.density, -1.0))
+    return c.columns(tuple(weighted))
 
 
 def in_time(c: Context) -> Array:
@@ -240,11 +294,30 @@ def memory(c: Context) -> Array:
 
 
 def immobile(c: Context) -> Array:
-    """A part that stays where it was at first: the law acts on the rest only, and the law of that part is missing."""
-    rate = c.view.law_series(c.law.coefficients)
-    first = max(1, round(FIRST * rate.shape[1]))
-    start = rate[:, :first].mean(axis=1)[c.view.place]
-    return np.asarray(start[:, None])
+    """A part that stays where it was at first: law and drift act on the rest alone.
+
+    With s the first frames and w = (u − ms)/(1 − m) the rest, u_t = (1 − m) L(w): what that adds to L(u).
+    """
+    total = sum(
+        value * c.view.once(("rest", name), partial(_of_rest, c, name)) for name, value in c.law.coefficients.items()
+    )
+    return np.asarray(total + c.view.once(("rest", "drift"), partial(_drift_of_rest, c)))
+
+
+def _of_rest(c: Context, name: str) -> Array:
+    parts = tuple(WeightedPart(*c.flat(), part.derivative, part.density) for part in c.view.terms[name].parts)
+    return _by_rest(c, parts, None)
+
+
+def _drift_of_rest(c: Context) -> Array:
+    columns = [_by_rest(c, velocity_parts(*c.flat(), axis), c.view.velocity[None, :, axis]) for axis in (0, 1)]
+    return np.asarray(columns[0] + columns[1])
+
+
+def _by_rest(c: Context, parts: tuple[WeightedPart, ...], in_time: Array | None) -> Array:
+    """Return [(1 − m) T(w) − T(u)]/m of a term, (M, 1)."""
+    left = (1 - STAYS) * c.view.rest(STAYS, FIRST).columns(parts, in_time)
+    return np.asarray((left.reshape(len(left), -1) - c.columns(parts, in_time)) / STAYS)
 
 
 def missing(*names: str) -> Columns:

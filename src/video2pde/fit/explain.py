@@ -7,7 +7,7 @@ k the number of unknowns, the law's terms included: a cause must take away more 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,8 +97,13 @@ def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
     answers = []
     for index, suspect in enumerate(SUSPECTS):
         answer = score(law, asked.columns(index, suspect, law))
-        if answer is not None:
-            answers.append((suspect, answer))
+        if answer is None:
+            continue
+        if suspect.searched:
+            # the best of so many places: chance has had as many tries
+            tries = float(np.log10(len(np.unique(asked.view.place))))
+            answer = replace(answer, log_chance=min(answer.log_chance + tries, 0.0))
+        answers.append((suspect, answer))
     return answers
 
 

@@ -44,7 +44,8 @@ SUSPECTS: tuple[Suspect, ...] = (
     ),
     Suspect("rotation", effects.rotation, "the fluid turns", FLOW_CURE),
     Suspect("strain", effects.strain, "the fluid is stretched or sheared", FLOW_CURE),
-    Suspect("divergence", effects.divergence, "the surface spreads or contracts", FLOW_CURE),
+    Suspect("divergence", effects.thinning, "the surface spreads or contracts", FLOW_CURE),
+    Suspect("divergence", effects.spreading, "the surface spreads or contracts, fed from below", FLOW_CURE),
     Suspect("flow", effects.flow, "the flow is not the same everywhere (an eddy, a jet)", FLOW_CURE),
     Suspect("gain", effects.gain, "the light or the exposure changes with time", LIGHT_CURE, law_bound=True),
     Suspect("gain", effects.steady_gain, "the light or the exposure changes steadily", LIGHT_CURE, law_bound=True),
@@ -87,14 +88,17 @@ SUSPECTS: tuple[Suspect, ...] = (
         "something is added or taken away at one place",
         "mask the source with recording.mask, or cut its time out with recording.start",
         law_bound=True,
-        searched=2,
+        searched=3,
     ),
-    Suspect(
-        "coefficients in space",
-        effects.in_space,
-        "the law's coefficients differ from place to place",
-        "crop to a uniform part, or fit the parts one by one with recording.mask",
-        law_bound=True,
+    *(
+        Suspect(
+            "coefficients in space",
+            columns,
+            "the law's coefficients differ from place to place",
+            "crop to a uniform part, or fit the parts one by one with recording.mask",
+            law_bound=True,
+        )
+        for columns in (effects.in_space, effects.along_space)
     ),
     Suspect(
         "coefficients in time",

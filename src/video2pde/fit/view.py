@@ -7,7 +7,7 @@ often as any other, and noise should be nearly independent from one test functio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -51,6 +51,7 @@ class View:
     slots: Mapping[str, int]
     place: NDArray[np.int64]
     kept: dict[tuple[object, ...], Array] = field(default_factory=dict)
+    rests: dict[tuple[float, float], TimeMoments] = field(default_factory=dict)
 
     @property
     def centres(self) -> NDArray[np.int64]:
@@ -89,6 +90,15 @@ class View:
 
     def columns(self, names: Sequence[str]) -> Array:
         return self.system.columns(names)
+
+    def rest(self, share: float, first: float) -> TimeMoments:
+        """Return the moments of w = (u − share · s)/(1 − share), s the mean of the ``first`` part of the frames."""
+        if (share, first) not in self.rests:
+            values = self.film.values
+            stays = share * values[: max(1, round(first * len(values)))].mean(axis=0)
+            rest = replace(self.film, values=((values - stays) / (1 - share)).astype(np.float32))
+            self.rests[share, first] = TimeMoments(rest, self.centres, self.widths, self.moments.settings)
+        return self.rests[share, first]
 
     def lay_out(self, values: Array) -> Array:
         """Arrange a value for each test function, (M,), in time and space, (t, y, x); NaN where there is none."""
