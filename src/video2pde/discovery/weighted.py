@@ -221,14 +221,18 @@ class TimeMoments:
         """Integrate D^α φ · A_i B_j · G_p over the picture: (M, p, i, j)."""
         moments = self.moments(part.density)
         result = np.empty((len(self.centres), degrees, part.along_y.count, part.along_x.count))
+        # many centres share a row or a column of the picture
+        rows, row_of = np.unique(self.centres[:, 1], return_inverse=True)
+        columns, column_of = np.unique(self.centres[:, 2], return_inverse=True)
+        along_y = self._tests(0, part.derivative[1], part.along_y, part.density, rows)
+        along_x = self._tests(1, part.derivative[0], part.along_x, part.density, columns)
+        _, functions, samples = along_x.shape
         for index in range(len(self.slices)):
             chosen = np.flatnonzero(self._slice_of == index)
-            along_x = self._tests(1, part.derivative[0], part.along_x, part.density, self.centres[chosen, 2])
-            along_y = self._tests(0, part.derivative[1], part.along_y, part.density, self.centres[chosen, 1])
-            count, functions, samples = along_x.shape
-            rows = moments[index, :degrees].astype(float) @ along_x.reshape(-1, samples).T
-            rows = rows.reshape(degrees, -1, count, functions).transpose(2, 0, 1, 3)
-            result[chosen] = along_y[:, None] @ rows
+            used, place = np.unique(column_of[chosen], return_inverse=True)
+            across = moments[index, :degrees].astype(float) @ along_x[used].reshape(-1, samples).T
+            across = across.reshape(degrees, -1, len(used), functions).transpose(2, 0, 1, 3)
+            result[chosen] = along_y[row_of[chosen]][:, None] @ across[place]
         return result
 
     def _tests(
