@@ -88,7 +88,7 @@ def judged(law: str, change: str = "") -> tuple[Scale, tuple[Suspicion, ...], Su
     asked = Asked(view, fit, library, widths, "dark", _limit(fit.freedom))
     suspects = ask_suspects(asked)
     faults = recording_faults(view.film)
-    cause = name_cause(asked, suspects, LIBRARIES, lambda terms: fit_law(view, terms, faults))
+    cause = name_cause(asked, LIBRARIES, lambda terms: fit_law(view, terms, faults))
     return _weak_scale(view, fit), suspects, cause
 
 

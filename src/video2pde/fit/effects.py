@@ -187,8 +187,17 @@ def source(c: Context) -> Array:
 
 
 def local_source(c: Context) -> Array:
-    """A round source, of the place and width with which it takes most away, free in time."""
-    in_time = c.view.moments.in_time(spline_basis(c.times, GAIN_KNOTS))[:, :, 0]
+    """A round source, of the place and width with which it takes most away, that changes slowly."""
+    return _best_source(c, SLOW_KNOTS)
+
+
+def passing_source(c: Context) -> Array:
+    """The same, free in time: it may begin or end in between."""
+    return _best_source(c, GAIN_KNOTS)
+
+
+def _best_source(c: Context, knots: int) -> Array:
+    in_time = c.view.moments.in_time(spline_basis(c.times, knots))[:, :, 0]
 
     def columns(place: Array) -> Array:
         return _bump(c, place[:1], place[1:2], float(np.exp(place[2]))) * in_time

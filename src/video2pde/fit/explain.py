@@ -39,6 +39,9 @@ NO_INTERVAL = 0.03
 """Relative half-width that stands for an interval that could not be found."""
 EXPLAINS = 0.3
 """Share of what is left that a cause must take away to be named."""
+TIE = 6.0
+"""Difference of criteria from which one explanation is clearly better; of others beside the same law, that is named
+which is least likely by chance."""
 SIMPLE = 6
 """Columns up to which an effect beside a smaller law is as simple as a larger law."""
 CURVED = 3.0
@@ -51,7 +54,8 @@ VARYING = ("coefficients in space", "coefficients in time")
 class Asked:
     """The law that the suspects are asked about, with the half-widths of its coefficients' intervals.
 
-    ``response_given``: the user has said how grey values follow from light.
+    ``response_given``: the user has said how grey values follow from light. ``measure``: the law whose noise all
+    explanations are measured in, this one where none is given; a wrong law has larger rates, and would be allowed more.
     """
 
     view: View
@@ -61,10 +65,15 @@ class Asked:
     observable: str
     limit: float
     response_given: bool = False
+    measure: LawFit | None = None
+
+    @property
+    def noise(self) -> LawFit:
+        return self.law if self.measure is None else self.measure
 
     @property
     def freedom(self) -> float:
-        return max(self.law.freedom, 2.0)
+        return max(self.noise.freedom, 2.0)
 
     def criterion(self, left: float, unknowns: int) -> float:
         return self.freedom * left + unknowns * float(np.log(self.freedom))
@@ -108,7 +117,7 @@ def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
 
 
 def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, answer: Score) -> Suspicion:
-    after = answer.after / law.expected
+    after = answer.after / asked.noise.expected
     moves = _moves(asked, law, suspect, answer)
     told = law.noisy > TELLING
     possible = _runs_forward(asked.view, answer.coefficients)
@@ -159,22 +168,26 @@ def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:
     return max(0.0, *shifts) if shifts else 0.0
 
 
-def name_cause(
-    asked: Asked, suspects: Sequence[Suspicion], named: Mapping[str, tuple[str, ...]], refit: Refit
-) -> Suspicion | None:
+def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> Suspicion | None:
     """Name the effect that explains best what the law leaves, beside this law or beside one that is no larger."""
-    pairs, own = list(suspects), set(asked.law.names)
-    for library, law in _smaller(asked, named, refit, len(asked.law.names)):
+    others, own = _smaller(asked, named, refit, len(asked.law.names)), set(asked.law.names)
+    asked = replace(asked, measure=min((asked.law, *(law for _, law in others)), key=lambda law: law.expected))
+    pairs = list[Suspicion]()
+    for library, law in ((asked.library, asked.law), *others):
         pairs += [
             _as_suspicion(asked, law, library, suspect, answer)
             for suspect, answer in _ask(asked, law)
             # a part of this law is no cause, and this law with one more term is among its own suspects
-            if not ({*law.names, *suspect.adds} <= own or {*law.names, *suspect.adds} >= own)
+            if law is asked.law or not ({*law.names, *suspect.adds} <= own or {*law.names, *suspect.adds} >= own)
         ]
-    alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
+    alone = asked.criterion(asked.law.unexplained / asked.noise.expected, len(asked.law.names))
     likely = [pair for pair in pairs if pair.log_chance < SUGGESTIVE and pair.criterion < alone]
     told = [pair for pair in likely if pair.removes > EXPLAINS or pair.after < asked.limit or pair.material]
-    return min(told, key=lambda pair: pair.criterion, default=None)
+    if not told:
+        return None
+    best = min(told, key=lambda pair: pair.criterion)
+    alike = [pair for pair in told if pair.law == best.law and pair.criterion < best.criterion + TIE]
+    return min(alike, key=lambda pair: pair.log_chance)
 
 
 def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> str:

@@ -199,7 +199,7 @@ class _Bench:
 
         cause = front
         if cause is None and asked and not passes:
-            cause = name_cause(question, suspects, self.named, refit) or ask_edges(self.train, look.calibration)
+            cause = name_cause(question, self.named, refit) or ask_edges(self.train, look.calibration)
         rival = name_rival(question, self.named, refit) if passes else ""
         compared = next((b for b in look.blocks if b.merged == COMPARED), None)
         return FitTest(

@@ -82,13 +82,16 @@ SUSPECTS: tuple[Suspect, ...] = (
         "something is added or taken away at fixed places, for a time",
         "mask the source with recording.mask, or cut its time out with recording.start",
     ),
-    Suspect(
-        "source",
-        effects.local_source,
-        "something is added or taken away at one place",
-        "mask the source with recording.mask, or cut its time out with recording.start",
-        law_bound=True,
-        searched=3,
+    *(
+        Suspect(
+            "source",
+            columns,
+            "something is added or taken away at one place",
+            "mask the source with recording.mask, or cut its time out with recording.start",
+            law_bound=True,
+            searched=3,
+        )
+        for columns in (effects.local_source, effects.passing_source)
     ),
     *(
         Suspect(
