@@ -141,7 +141,7 @@ def held_out_noise(run: Run) -> float | None:
     """Return the relative error that the camera's noise alone makes on the test window; None before it was read."""
     if run.test is None or run.field is None or run.windows is None:
         return None
-    return relative_noise(run.field.values[run.windows.test])
+    return relative_noise(run.field.values[run.windows.test], run.field.mask)
 
 
 def _recording(field: Field) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
 from video2pde.fit.effects import Context, contrasts, immobile
-from video2pde.fit.explain import _response_like, ask_suspects, Asked, name_cause
+from video2pde.fit.explain import _response_like, ask_suspects, Asked, name_cause, undecided
 from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
 from video2pde.fit.law import fit_law, LawFit
@@ -27,7 +27,7 @@ from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative
 from video2pde.fit.observation import light_columns, response_columns
 from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, rounding_length
-from video2pde.fit.suspects import SUSPECTS
+from video2pde.fit.suspects import answered_by, SUSPECTS
 from video2pde.fit.view import build_view, View
 from video2pde.recording.synth import Camera, deviate, exact_field, find_preset
 from video2pde.rollout.model import Model
@@ -242,6 +242,12 @@ def test_noise_of_held_out_frames_as_a_relative_error() -> None:
     size = np.sqrt(np.mean(field.values.astype(float) ** 2))
     assert relative_noise(field.values) == pytest.approx(NOISE / size, rel=0.05)
     assert relative_noise(field.values[:4]) is None
+    # outside a mask there may be anything: errors are not counted there, and neither is noise
+    mask = np.zeros(field.grid.shape, bool)
+    mask[20:50, 20:50] = True
+    wild = np.where(mask, field.values, 50 * np.random.default_rng(5).standard_normal(field.values.shape))
+    inside = np.sqrt(np.mean(field.values[:, mask].astype(float) ** 2))
+    assert relative_noise(wild.astype(np.float32), mask) == pytest.approx(NOISE / inside, rel=0.1)
 
 
 def test_contrasts_leave_out_what_is_the_same_everywhere() -> None:
@@ -259,6 +265,62 @@ def test_every_suspect_has_columns_words_and_a_cure() -> None:
         assert np.isfinite(columns).all()
         assert suspect.meaning
         assert suspect.cure
+
+
+def test_light_and_decay_that_say_the_same_leave_the_law_its_coefficient() -> None:
+    """Of light that is signal, flicker at will holds u itself: with both, the decay would be any number."""
+    view, fit = look(filmed("B"), "B")
+    answers = {found.name: found for found in ask_suspects(Asked(view, fit, "B", {"u": 1e-4}, "bright", 2.0))}
+    for name in ("flicker", "gain"):
+        assert answers[name].coefficients["u"] == pytest.approx(fit.coefficients["u"], rel=0.05)
+    # what is not the law's own still moves it
+    assert answers["missing u_squared"].coefficients["u"] != pytest.approx(fit.coefficients["u"], rel=1e-3)
+
+
+def test_what_the_settings_have_answered_is_no_suspect() -> None:
+    given = load_settings(overrides={"recording.reference": "flat.tif", "recording.response": "linear"}).recording
+    assert answered_by(given) == {"uneven light", "response"}
+    assert not answered_by(SETTINGS.recording)
+    assert "response" in answered_by(load_settings(preset="frap").recording)
+    view, fit = look(filmed("A"), "A")
+    asked = Asked(view, fit, "A", {"laplacian": 0.01}, "dark", 2.0)
+    silent = replace(asked, answered=answered_by(given))
+    names = [{found.name for found in ask_suspects(question)} for question in (asked, silent)]
+    assert names[0] - names[1] == {"uneven light", "response"}
+
+
+def test_explanations_that_are_beaten_widen_no_interval() -> None:
+    """Where nothing explains all, forty columns that leave a little less than one does are no better than that one."""
+    asked = Asked(None, SimpleNamespace(freedom=100.0), "A", {}, "dark", 2.0)  # type: ignore[arg-type]
+
+    def told(name: str, after: float, unknowns: int) -> Suspicion:
+        found = Suspicion.of_recording(name, "A", "", "", material=True)
+        return replace(found, criterion=asked.criterion(after, unknowns), after=after)
+
+    def left(*suspects: Suspicion) -> list[str]:
+        return [suspicion.name for suspicion in undecided(asked, suspects)]
+
+    right, worse = told("right", 1.0, 2), told("worse", 1.2, 2)
+    assert left(right, worse) == ["right"]
+    assert left(right, told("as good", 1.05, 2)) == ["right", "as good"]
+    assert left(told("one", 10.0, 2), told("forty", 9.0, 42)) == ["one"]
+    assert left(worse) == ["worse"]
+    assert left() == []
+
+
+def test_an_interval_reaches_to_the_value_with_a_cause_beyond_noise() -> None:
+    law = SimpleNamespace(names=("laplacian",), coefficients={"laplacian": 2.0}, coefficient_errors=[1.0])
+    named = SimpleNamespace(library="A", terms=(), estimates={"laplacian": SimpleNamespace(value=2.0)})
+    told = Suspicion.of_recording("flow", "A", "", "", material=True)
+
+    def reach(shift: float) -> float:
+        suspects = [replace(told, coefficients={"laplacian": 9.0}, shifts={"laplacian": shift})]
+        return fit_judge._lack(law, suspects, None, (), named)["laplacian"]  # type: ignore[arg-type]
+
+    assert [reach(0.0), reach(0.3), reach(7.0)] == [0.0, 0.3, 2.0]
+    # an effect beside another law: as far as that one's coefficient lies from this one's
+    other = replace(told, law="B", coefficients={"laplacian": 2.5, "u": 1.0})
+    assert fit_judge._lack(law, (), other, (), named)["laplacian"] == 0.5  # type: ignore[arg-type]
 
 
 def test_a_deviation_counts_as_far_as_it_lasts() -> None:

@@ -82,6 +82,16 @@ def test_an_immobile_part_that_is_left_out_makes_d_drift() -> None:
     found = analyse_recovery(field)
     assert found.diffusion.value == pytest.approx(DIFFUSION, rel=0.05)
     assert found.all_mobile.value < 0.85 * DIFFUSION
+    assert found.steadiness.steady is True
+    assert any("if everything were mobile, D would depend on the window" in note for note in found.notes)
+    # as wide as its windows differ
+    assert found.all_mobile.high - found.all_mobile.low > 0.2 * found.all_mobile.value
+
+
+def test_where_everything_is_mobile_there_is_one_d() -> None:
+    found = analyse_recovery(recovering(UNEVEN, 1.0, noise=0.002, seed=3))
+    assert not any("if everything were mobile" in note for note in found.notes)
+    assert holds(found.all_mobile, DIFFUSION)
 
 
 def test_two_species_are_not_steady() -> None:

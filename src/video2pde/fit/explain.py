@@ -17,7 +17,7 @@ from video2pde.fit.effects import Context
 from video2pde.fit.law import LawFit
 from video2pde.fit.result import Suspicion
 from video2pde.fit.score import Score, score
-from video2pde.fit.suspects import Suspect, SUSPECTS
+from video2pde.fit.suspects import RESPONSE, Suspect, SUSPECTS
 from video2pde.fit.view import View
 from video2pde.fit.words import describe_effect
 from video2pde.rollout.model import Model
@@ -46,6 +46,8 @@ SIMPLE = 6
 """Columns up to which an effect beside a smaller law is as simple as a larger law."""
 CURVED = 3.0
 """|a|/D up to which |∇u|² looks like diffusion seen through a response curve that a camera may well have."""
+DECISIVE = 10.0
+"""Difference of the criterion beyond which the worse explanation is out of the question (Kass and Raftery)."""
 VARYING = ("coefficients in space", "coefficients in time")
 """Suspects whose columns hold the law's own: then a coefficient is a map, and has no single value."""
 
@@ -54,8 +56,9 @@ VARYING = ("coefficients in space", "coefficients in time")
 class Asked:
     """The law that the suspects are asked about, with the half-widths of its coefficients' intervals.
 
-    ``response_given``: the user has said how grey values follow from light. ``measure``: the law whose noise all
-    explanations are measured in, this one where none is given; a wrong law has larger rates, and would be allowed more.
+    ``answered``: names of suspects that the settings have answered, such as light that a reference was divided by.
+    ``measure``: the law whose noise all explanations are measured in, this one where none is given; a wrong law has
+    larger rates, and would be allowed more.
     """
 
     view: View
@@ -64,7 +67,7 @@ class Asked:
     widths: Mapping[str, float]
     observable: str
     limit: float
-    response_given: bool = False
+    answered: frozenset[str] = frozenset()
     measure: LawFit | None = None
 
     @property
@@ -102,10 +105,23 @@ def ask_suspects(asked: Asked) -> tuple[Suspicion, ...]:
     return tuple(sorted(found, key=lambda suspicion: suspicion.criterion))
 
 
+def undecided(asked: Asked, suspects: Sequence[Suspicion]) -> list[Suspicion]:
+    """Return the explanations that the best one does not beat beyond doubt.
+
+    Where none explains everything, they are compared in units of what is left by the one that leaves least: nobody
+    knows its pattern, and many columns take some of it away by chance.
+    """
+    compared = [suspicion for suspicion in suspects if np.isfinite(suspicion.criterion)]
+    least = max(1.0, min((suspicion.after for suspicion in compared), default=1.0))
+    weights = [found.criterion - asked.freedom * found.after * (1 - 1 / least) for found in compared]
+    best = min(weights, default=0.0)
+    return [found for found, weight in zip(compared, weights, strict=True) if weight <= best + DECISIVE]
+
+
 def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
     answers = []
     for index, suspect in enumerate(SUSPECTS):
-        answer = score(law, asked.columns(index, suspect, law))
+        answer = None if suspect.name in asked.answered else score(law, asked.columns(index, suspect, law))
         if answer is None:
             continue
         if suspect.searched:
@@ -118,7 +134,8 @@ def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
 
 def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, answer: Score) -> Suspicion:
     after = answer.after / asked.noise.expected
-    moves = _moves(asked, law, suspect, answer)
+    shifts = _shifts(law, suspect, answer)
+    moves = _moves(asked, law, suspect, answer, shifts)
     told = law.noisy > TELLING
     possible = _runs_forward(asked.view, answer.coefficients)
     material = told and possible and answer.log_chance < SIGNIFICANT and moves > 1.0
@@ -132,6 +149,7 @@ def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, ans
         columns=answer.columns,
         after=after,
         coefficients={} if suspect.name in VARYING else answer.coefficients,
+        shifts=shifts,
         moves=moves,
         criterion=asked.criterion(after, answer.columns + suspect.searched + len(law.names)),
         words=describe_effect(suspect, answer.amplitudes, context),
@@ -148,7 +166,17 @@ def _runs_forward(view: View, coefficients: Mapping[str, float]) -> bool:
     return all(value >= 0 or not is_diffusion(view.terms[name]) for name, value in coefficients.items())
 
 
-def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:
+def _shifts(law: LawFit, suspect: Suspect, answer: Score) -> dict[str, float]:
+    """Say by term how far its coefficient moves with the effect included, beyond what noise would move it."""
+    if suspect.name in VARYING:
+        return {}
+    return {
+        name: max(0.0, abs(answer.coefficients[name] - law.coefficients[name]) - SURE * answer.shift_errors[name])
+        for name in law.names
+    }
+
+
+def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score, shifts: Mapping[str, float]) -> float:
     """Say by how many half-widths of its interval a coefficient moves with the effect included, beyond noise.
 
     Where a coefficient becomes a map, what the map takes away is compared with what a half-width of it would change.
@@ -160,12 +188,7 @@ def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score) -> float:
             np.linalg.norm(law.without_drift(asked.view.columns([name])[:, 0])) * asked.widths[name] for name in known
         ]
         return float(taken / max(max(steps, default=0.0), 1e-300))
-    shifts = [
-        (abs(answer.coefficients[name] - law.coefficients[name]) - SURE * answer.shift_errors[name])
-        / asked.widths[name]
-        for name in known
-    ]
-    return max(0.0, *shifts) if shifts else 0.0
+    return max((shifts[name] / asked.widths[name] for name in known), default=0.0)
 
 
 def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> Suspicion | None:
@@ -193,7 +216,7 @@ def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
 def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> str:
     """Say which smaller law with one simple effect does as well as a law that passes; an empty text: none."""
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
-    bent = "" if asked.response_given else _response_like(Context(asked.view, asked.law).model)
+    bent = "" if RESPONSE in asked.answered else _response_like(Context(asked.view, asked.law).model)
     if bent:
         return bent
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):

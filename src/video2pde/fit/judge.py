@@ -21,14 +21,14 @@ from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.fit.blocks import block_residual, block_scales, BlockScale, lasting_worst
 from video2pde.fit.consistency import compare_parts, Part
-from video2pde.fit.explain import ask_suspects, Asked, half_widths, name_cause, name_rival, TELLING
+from video2pde.fit.explain import ask_suspects, Asked, half_widths, name_cause, name_rival, TELLING, undecided
 from video2pde.fit.faults import Faults, recording_faults
 from video2pde.fit.law import fit_law, LawFit, slow_noise
 from video2pde.fit.maps import make_maps
 from video2pde.fit.noise import film_memory, Memory
 from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, NARROW_FRONT
-from video2pde.fit.suspects import OFTEN_MISSING
+from video2pde.fit.suspects import answered_by, OFTEN_MISSING
 from video2pde.fit.view import build_view, View
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE, libraries
@@ -184,7 +184,7 @@ class _Bench:
             widths,
             self.settings.recording.observable,
             _limit(law.freedom),
-            self.settings.recording.response != "auto",
+            answered_by(self.settings.recording),
         )
         front = ask_front(self.train, look.calibration)
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))
@@ -211,7 +211,7 @@ class _Bench:
             scales=look.scales,
             suspects=suspects,
             consistency=parts,
-            lack=_lack(law, () if passes else suspects, cause, parts, look.calibration),
+            lack=_lack(law, () if passes else undecided(question, suspects), cause, parts, look.calibration),
             cause=cause,
             rival=rival,
             blocks=np.zeros(0) if compared is None else compared.standard[np.isfinite(compared.standard)] ** 2,
@@ -295,10 +295,8 @@ def _lack(
     reach = {name: max((part.excess[name] for part in parts), default=0.0) for name in names}
     moved = [s for s in suspects if s.material] + ([cause] if cause is not None else [])
     for suspicion in moved:
-        if suspicion.coefficients.keys() >= set(names):
-            for name in names:
-                shift = abs(suspicion.coefficients[name] - law.coefficients[name])
-                reach[name] = max(reach[name], min(shift, abs(law.coefficients[name])))
+        for name, shift in _shifts(suspicion, law, calibration.library).items():
+            reach[name] = max(reach[name], min(shift, abs(law.coefficients[name])))
     if cause is not None and cause.name == NARROW_FRONT:
         diffusing = [term.name for term in calibration.terms if multiple_of(term, CATALOGUE["laplacian"])]
         reach |= {name: abs(law.coefficients[name]) for name in diffusing}
@@ -308,6 +306,15 @@ def _lack(
             gap = abs(law.coefficients[name] - calibration.estimates[name].value)
             reach[name] = max(reach[name], gap - 2 * float(error))
     return reach
+
+
+def _shifts(suspicion: Suspicion, law: LawFit, library: str) -> Mapping[str, float]:
+    """Say by term how far a coefficient lies from its value with an effect: beside this law, or instead of it."""
+    if suspicion.law == library:
+        return suspicion.shifts
+    if not suspicion.coefficients.keys() >= set(law.names):
+        return {}
+    return {name: abs(suspicion.coefficients[name] - law.coefficients[name]) for name in law.names}
 
 
 def _reason(name: str, failing: Sequence[Scale], material: Sequence[Suspicion], split: Sequence[Part]) -> str:

@@ -180,13 +180,14 @@ def noise_by_level(series: Array, level: Array, memory: Memory) -> NoiseLevels:
     )
 
 
-def relative_noise(values: NDArray[np.float32]) -> float | None:
+def relative_noise(values: NDArray[np.float32], mask: NDArray[np.bool_] | None = None) -> float | None:
     """Return the relative error that noise alone makes in frames (t, y, x): its standard deviation over the rms of u.
 
-    None for fewer than five frames, in which noise does not show.
+    Both count inside ``mask`` (y, x) alone, as errors do. None for fewer than five frames: noise does not show in them.
     """
-    differences = fourth_difference(np.moveaxis(values, 0, -1).reshape(-1, len(values)))
-    size = float(np.mean(np.square(values, dtype=float)))
+    cells = values.reshape(len(values), -1) if mask is None else values[:, mask]
+    differences = fourth_difference(cells.T)
+    size = float(np.mean(np.square(cells, dtype=float)))
     if not differences.size or size <= 0:
         return None
     return float(np.sqrt(_quiet_mean(differences**2) / POWER / size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,8 @@ class Suspicion:
 
     ``removes``: share of what the law leaves that it would take away; ``chance``: the share that noise would give it;
     ``log_chance``: log₁₀ of the probability that noise alone does as much; ``after``: what is left then, as a ratio to
-    what is expected; ``coefficients`` of the law with the effect included; ``moves``: by how many half-widths of its
-    interval a coefficient moves then; ``law``: the library beside which it stands.
+    what is expected; ``coefficients`` of the law with the effect included; ``shifts`` by term: how far it moves then,
+    beyond noise; ``moves``: the same in half-widths of its interval; ``law``: the library beside which it stands.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Suspicion:
     words: str
     cure: str
     material: bool
+    shifts: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of_recording(cls, name: str, law: str, words: str, cure: str, *, material: bool) -> Suspicion:

@@ -46,18 +46,22 @@ def score(law: LawFit, columns: Array) -> Score | None:
     usable = columns[:, size > 0]
     if not usable.shape[1]:
         return None
-    own = law.without(usable / np.linalg.norm(usable, axis=0))
-    left, values, _ = np.linalg.svd(own, full_matrices=False)
-    basis = left[:, values > INDEPENDENT]
-    if not basis.shape[1]:
+    scaled = usable / np.linalg.norm(usable, axis=0)
+    left, values, right = np.linalg.svd(law.without(scaled), full_matrices=False)
+    kept = values > INDEPENDENT
+    if not kept.any():
         return None
     # a second pass: what projection leaves of the law by rounding would be divided by next to nothing
-    basis = orthonormal(law.without(basis))
+    basis = orthonormal(law.without(left[:, kept]))
     projected = basis.T @ law.residual
     spread = basis.T @ law.left_spread @ basis
     count = basis.shape[1]
     statistic = float(projected @ np.linalg.solve(spread, projected))
-    found = solve_columns(np.concatenate([law.design, columns], axis=1), law.target, RANK)
+    # a direction in which the suspect and the law say the same is the law's: its coefficient would be any number there
+    told = scaled @ right[kept].T
+    found = solve_columns(np.concatenate([law.design, told], axis=1), law.target, RANK)
+    amplitudes = np.zeros(columns.shape[1])
+    amplitudes[size > 0] = right[kept].T @ found[law.design.shape[1] :] / size[size > 0]
     before = float(law.residual @ law.residual)
     taken = float(projected @ projected)
     return Score(
@@ -67,8 +71,8 @@ def score(law: LawFit, columns: Array) -> Score | None:
         columns=count,
         after=(before - taken) / law.signal,
         coefficients={n: float(v) for n, v in zip(law.names, found, strict=False)},
-        shift_errors=_shift_errors(law, columns),
-        amplitudes=found[law.design.shape[1] :],
+        shift_errors=_shift_errors(law, told),
+        amplitudes=amplitudes,
     )
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from video2pde.fit import effects
 from video2pde.fit.effects import Columns
+from video2pde.settings import RecordingSettings
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 
+UNEVEN_LIGHT, RESPONSE = "uneven light", "response"
 OFTEN_MISSING = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous", "biharmonic")
 """Terms of the catalogue that are tried one by one where the law lacks them."""
 
@@ -57,14 +59,14 @@ SUSPECTS: tuple[Suspect, ...] = (
         "shade the set-up, or mask a part that stays empty and subtract it",
     ),
     Suspect(
-        "uneven light",
+        UNEVEN_LIGHT,
         effects.uneven_light,
         "the picture is not lit evenly (vignetting, a lamp to one side)",
         "give a picture of the empty scene with --reference",
         law_bound=True,
     ),
     Suspect(
-        "response",
+        RESPONSE,
         effects.response,
         "grey values are not in proportion to light (gamma, a tone curve)",
         "film with a linear response, or give recording.response",
@@ -150,3 +152,9 @@ SUSPECTS: tuple[Suspect, ...] = (
         for name in OFTEN_MISSING
     ),
 )
+
+
+def answered_by(recording: RecordingSettings) -> frozenset[str]:
+    """Name the suspects that the settings have answered: a reference holds uneven light, a response was given."""
+    answered = {UNEVEN_LIGHT: recording.reference is not None, RESPONSE: recording.response != "auto"}
+    return frozenset(name for name, known in answered.items() if known)

@@ -110,18 +110,19 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
     modes = decompose(field, spot, edges)
     pattern = standing_pattern(modes, reference_noise(field))
     modes, fit = _choose_light(modes, {"D": _guess(field, spot), "k": 0.0, "M": 1.0}, pattern, field.uniform)
-    everything, mobile = fit.estimate("D"), UNKNOWN
+    everything, mobile = fit, UNKNOWN
     if len(field) >= FOR_MOBILE:
         whole = fit_modes(modes, ("D", "k", "M"), fit.values, pattern)
         mobile = whole.estimate("M")
         if whole.values["M"] < 1:
             fit = whole
     steadiness = fit_parts(modes, fit, pattern)
+    without = steadiness if fit is everything else fit_parts(modes, everything, pattern)
     curve = field.values[:, spot].mean(axis=1, dtype=float)
     fitted, half_time = _curves(modes, fit, before, curve)
     return Recovery(
         diffusion=widen(fit.estimate("D"), steadiness),
-        all_mobile=everything,
+        all_mobile=widen(everything.estimate("D"), without),
         bleaching=widen(fit.estimate("k")),
         mobile=at_most_one(mobile),
         half_time=half_time,
@@ -136,7 +137,11 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
         edges=edges,
         unit=field.grid.unit,
         rms=fit.rms,
-        notes=(*_tell_light(modes, fit), *_remarks(field, mobile, steadiness, reference)),
+        notes=(
+            *_tell_light(modes, fit),
+            *_remarks(field, mobile, steadiness, reference),
+            *_tell_all_mobile(field, steadiness, without),
+        ),
     )
 
 
@@ -244,12 +249,8 @@ def _tell_light(modes: Modes, fit: ModalFit) -> Sequence[str]:
 def _remarks(field: Field, mobile: Estimate, steadiness: Steadiness, reference: bool) -> Sequence[str]:
     remarks = list(steadiness.notes)
     if steadiness.steady is False:
-        values = ", ".join(
-            f"{estimate.value:.3g} ({start:.3g} to {end:.3g} s)"
-            for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True)
-        )
         remarks.append(
-            f"D is not steady over the recording: {values} {field.grid.unit}²/s. It depends on the window that is "
+            f"D is not steady over the recording: {_in_parts(field, steadiness)}. It depends on the window that is "
             "fitted: more than one D is at work (an immobile part, several species, uneven light), and the interval "
             "says so"
         )
@@ -261,3 +262,21 @@ def _remarks(field: Field, mobile: Estimate, steadiness: Steadiness, reference: 
             "taken to be mobile, and light or reference are not quite right"
         )
     return remarks
+
+
+def _tell_all_mobile(field: Field, steadiness: Steadiness, without: Steadiness) -> Sequence[str]:
+    """Say that a law without an immobile part has another D in every window, where that is so."""
+    if without is steadiness or without.steady is not False:
+        return ()
+    return (
+        f"if everything were mobile, D would depend on the window that is fitted: {_in_parts(field, without)}; so does "
+        "that of a law without an immobile part",
+    )
+
+
+def _in_parts(field: Field, steadiness: Steadiness) -> str:
+    values = ", ".join(
+        f"{estimate.value:.3g} ({start:.3g} to {end:.3g} s)"
+        for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True)
+    )
+    return f"{values} {field.grid.unit}²/s"

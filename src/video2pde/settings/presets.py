@@ -47,7 +47,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "calibration": {"optimizer": "nelder-mead", "drift": "fixed", "max_points": 100_000, "undo_coding": False},
     },
     "frap": {
-        "recording": {"observable": "bright", "start": "auto"},
+        "recording": {"observable": "bright", "start": "auto", "response": "linear"},
         "split": {"by": "change"},
         "drift": {"flow": "none"},
         "rollout": {"clip": "off"},
