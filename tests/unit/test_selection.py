@@ -120,6 +120,29 @@ def test_a_fit_that_did_not_converge_is_never_chosen() -> None:
     assert "nearest comes C (" in none.reason
 
 
+def judged(passes: bool, left: float = 1.0) -> Any:
+    return SimpleNamespace(passes=passes, blocks=np.full(40, left) + 0.01 * NOISE[:40], rival="", cause=None, reason="")
+
+
+def test_a_law_with_a_smaller_error_is_never_passed_over_without_a_true_reason() -> None:
+    """Beyond the tie, too: a test of fit may outweigh an error that is nearly all noise."""
+    tests = {"A": judged(True), "C": judged(False, 3.0)}
+    chosen = choose({"A": 0.02, "C": 0.01}, tests=tests)
+    assert chosen.chosen == "A"
+    assert "C with 10.04%, which is less, but it leaves more than noise unexplained, and A does not" in chosen.reason
+    assert "simpler" not in chosen.reason
+    tests = {"A": judged(False, 1.5), "C": judged(False, 30.0)}
+    chosen = choose({"A": 0.02, "C": 0.01}, tests=tests)
+    assert chosen.chosen == "A"
+    assert "less, but it leaves clearly more of the training window unexplained" in chosen.reason
+    # several at once: one that is stuck, one that is larger
+    chosen = choose({"A": 0.0101, "C": 0.01, "C-both": 0.005}, stuck=("C-both",))
+    assert chosen.chosen == "A"
+    assert "within 5% of C (10.04%), and is the simpler law" in chosen.reason
+    assert "C-both with 7.1" in chosen.reason
+    assert "less, but its fit did not converge" in chosen.reason
+
+
 def test_a_law_without_interval_is_not_chosen_where_a_bootstrap_was_asked_for() -> None:
     bare = {"C": tuple((CATALOGUE[name], Estimate(9.0)) for name in TERMS["C"])}
     chosen = choose({"B": 0.02, "C": 0.01}, own=bare, bootstrap=object())

@@ -318,10 +318,20 @@ def _overall(found: dict[str, LibraryDiagnosis], contenders: tuple[str, ...]) ->
     if strength < SIGNIFICANT or explained < 0.05:
         return False, (
             f"no law: the best library ({best}) explains {max(explained, 0):.1%} of the weak signal and its strongest "
-            f"coefficient is {strength:.1f} standard errors from zero"
+            f"coefficient is {strength:.1f} standard errors from zero{_nearest(found[best])}"
         )
     if not contenders:
-        return False, "no law: no library keeps a term of its own over random sets of test functions"
+        return False, (
+            f"no law: no library keeps a term of its own over random sets of test functions{_nearest(found[best])}"
+        )
     ranked = sorted(contenders, key=lambda name: -found[name].fit.explained)
     listed = ", ".join(f"{name} ({found[name].fit.explained:.2%})" for name in ranked)
     return True, f"contenders, with the share of the weak signal that they explain: {listed}"
+
+
+def _nearest(best: LibraryDiagnosis) -> str:
+    """Say what the library that explains most has found, and why it is out: what came nearest is worth knowing."""
+    kept = [f"{name} {best.fit.coefficients[name]:.4g}" for name in best.terms if name in best.fit.active]
+    listed = ", ".join(kept) or "none of its terms is kept"
+    why = f": {best.verdict.removeprefix('out: ')}" if best.verdict.startswith("out: ") else ""
+    return f"; nearest comes {best.library} in weak form ({listed}){why}"

@@ -248,21 +248,32 @@ def _judge_named(only: Candidate, evidence: Evidence, persistence: Score, tolera
 
 
 def _reason(winner: Candidate, table: Sequence[Candidate], tolerance: float, evidence: Evidence) -> str:
-    usable = [c for c in table if c.admissible and evidence.usable(c)]
-    bigger = [c for c in usable if c.rrmse < winner.rrmse and len(c.terms) > len(winner.terms)]
+    """Say how well the chosen law predicts, what comes next, and why each law that predicts better is not chosen."""
     text = f"{winner.library} predicts the validation window with an error of {winner.rrmse:.2%}"
-    if bigger:
-        names = ", ".join(f"{c.library} ({c.rrmse:.2%})" for c in bigger)
-        return f"{text}, within {tolerance:.0%} of {names}, and is the simpler law"
-    rest = [c for c in table if c.library != winner.library]
-    if rest:
+    better = sorted((c for c in table if c.rrmse < winner.rrmse), key=lambda c: c.rrmse)
+    reasons = {c: _why_passed_over(c, winner, table, evidence) for c in better}
+    larger = [c for c in better if not reasons[c]]
+    if larger:
+        names = ", ".join(f"{c.library} ({c.rrmse:.2%})" for c in larger)
+        text += f", within {tolerance:.0%} of {names}, and is the simpler law"
+    told = [f"{c.library} with {c.rrmse:.2%}, which is less, but {reasons[c]}" for c in better if reasons[c]]
+    rest = [c for c in table if c.library != winner.library and c not in better]
+    if not told and not larger and rest:
         second = min(rest, key=lambda c: c.rrmse)
-        text += f"; next comes {second.library} with {second.rrmse:.2%}"
-        if second.rrmse < winner.rrmse:
-            if not evidence.usable(second):
-                text += f", which is less, but {evidence.why_unusable(second)}"
-            elif not second.admissible:
-                text += ", which is less, but it cannot be run forward or does not beat persistence"
-            else:
-                text += ", which is less, but not by more than its uncertainty, and it fits the training window worse"
-    return text
+        told.append(f"{second.library} with {second.rrmse:.2%}")
+    return f"{text}; next comes {'; '.join(told)}" if told else text
+
+
+def _why_passed_over(better: Candidate, winner: Candidate, table: Sequence[Candidate], evidence: Evidence) -> str:
+    """Say why a law with a smaller error was not chosen; an empty text: it is larger, and better within the tie."""
+    if not evidence.usable(better):
+        return evidence.why_unusable(better)
+    if not better.admissible:
+        return "it cannot be run forward or does not beat persistence"
+    if evidence.passes(winner) and not evidence.passes(better):
+        return f"it leaves more than noise unexplained, and {winner.library} does not"
+    if evidence.leaves_more(better, [c for c in table if c.admissible and evidence.usable(c)]):
+        return "it leaves clearly more of the training window unexplained"
+    if len(better.terms) > len(winner.terms):
+        return ""
+    return "not by more than its uncertainty, and it fits the training window worse"
