@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from video2pde.errors import InputError
 from video2pde.field import Grid
@@ -42,6 +42,16 @@ class Layout:
     def cut(self, picture: Picture) -> Picture:
         """Take the crop without its border."""
         return cut(picture, self.inner)
+
+    def within(self, box: tuple[int, int, int, int]) -> Layout:
+        """Keep the cells (y0, x0, height, width) alone, in the units and at the pitch of the whole."""
+        row, column, ny, nx = box
+        x0, y0, width, height = self.inner
+        left, right = (round(edge * width / self.grid.nx) for edge in (column, column + nx))
+        top, bottom = (round(edge * height / self.grid.ny) for edge in (row, row + ny))
+        kept = (bottom - top) * self.grid.height / height, (right - left) * self.grid.width / width
+        grid = replace(self.grid, ny=ny, nx=nx, height=kept[0], width=kept[1])
+        return Layout((x0 + left, y0 + top, right - left, bottom - top), 0, grid, self.notes)
 
 
 def cut(picture: Picture, box: tuple[int, int, int, int]) -> Picture:

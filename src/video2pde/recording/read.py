@@ -33,6 +33,7 @@ from video2pde.recording.fade import require_light
 from video2pde.recording.illumination import Illumination
 from video2pde.recording.layout import Layout, plan_layout
 from video2pde.recording.mask import enclose, make_mask, threshold_mask, without_rim
+from video2pde.recording.objects import Objects
 from video2pde.recording.observable import (
     Normalisation,
     smooth_frames,
@@ -73,6 +74,7 @@ class RecordingResult:
     illumination: Illumination | None = None
     channel: Channel | None = None
     motion: Motion | None = None
+    objects: Objects | None = None
 
 
 def read_field(
@@ -138,15 +140,35 @@ def read_recording(
     layout = plan_layout(header, chosen)
     if chosen.fps is None and not header.timed:
         raise InputError(f"{source} carries no frame times; give the frame rate (--fps, recording.fps)")
-    reading = Reading(recording, chosen, layout)
+    reading, whole = _read_scene(recording, chosen, layout, progress)
+    return _build(reading, whole, progress)
+
+
+def _read_scene(
+    recording: Seen, settings: RecordingSettings, layout: Layout, progress: Progress | None
+) -> tuple[Reading, Frames]:
+    """Read the frames of one scene; where walls or letters stand at its side, once more without them."""
+    reading = Reading(recording, settings, layout)
     reading.run(progress)
-    return _build(reading, progress)
+    whole = reading.keep_good_run(assemble(reading.store))
+    asked = settings.crop is not None or settings.mask is not None
+    found = None if asked else reading.look_for_objects(whole)
+    if found is None or found.box is None:
+        return reading, whole
+    layout = layout.within(found.box)
+    reading = Reading(recording, settings, layout)
+    reading.run(progress)
+    reading.notes.append(
+        "what never moves at the picture's side (walls, a rim, letters) is cut off: "
+        f'--crop {",".join(map(str, layout.crop))}; recording.objects = "none" leaves it'
+    )
+    return reading, reading.keep_good_run(assemble(reading.store))
 
 
-def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
+def _build(reading: Reading, whole: Frames, progress: Progress | None) -> RecordingResult:
     """Assemble the field from the reduced frames, then check it."""
     settings, layout, header = reading.settings, reading.layout, reading.header
-    values, before, illumination = _begin(reading, progress)
+    values, before, illumination = _begin(reading, whole, progress)
     plan = plan_times(np.asarray(reading.recorded[reading.first :], float), 0.0 if settings.fps else header.tick)
     reading.notes.append(plan.note)
     reading.warnings += [plan.warning] if plan.warning else []
@@ -192,13 +214,14 @@ def _build(reading: Reading, progress: Progress | None) -> RecordingResult:
         illumination=illumination,
         channel=channel,
         motion=motion,
+        objects=reading.objects,
     )
 
 
-def _begin(reading: Reading, progress: Progress | None) -> tuple[Frames, Frames, Illumination | None]:
+def _begin(reading: Reading, whole: Frames, progress: Progress | None) -> tuple[Frames, Frames, Illumination | None]:
     """Return the frames from the beginning on, those before it, and what light was divided out."""
-    whole = reading.keep_good_run(assemble(reading.store))
     reading.settle(whole, progress)
+    reading.dust_off(whole)
     if reading.settings.start == "auto":
         values = reading.begin_after_jump(whole)
         illumination = reading.even_out(values)

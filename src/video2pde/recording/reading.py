@@ -16,6 +16,7 @@ from video2pde.recording.illumination import even_out, Illumination
 from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout
 from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
+from video2pde.recording.objects import look_for_objects, Objects
 from video2pde.recording.observable import (
     choose_white,
     clip_headroom,
@@ -59,6 +60,7 @@ class Reading:
         self.first = self.begin = 0
         self.light: Light | None = None
         self.motion: Motion | None = None
+        self.objects: Objects | None = None
         self.repeats = RepeatCounter()
         self.find_brightest = settings.white is None and self.header.white is None
         self.warnings: list[str] = []
@@ -152,6 +154,21 @@ class Reading:
             f'(--start {start} --stop {stop}); recording.frames = "all" uses all'
         )
         return values[kept]
+
+    def look_for_objects(self, values: NDArray[np.float32]) -> Objects | None:
+        """Find what never moves, where light passes through the scene and nothing was said about the picture."""
+        plain = self.settings.observable == "dark" and self.settings.reference is None
+        if self.settings.objects == "none" or not plain or self.settings.start == "auto" or self.header.line:
+            return None
+        return look_for_objects(values, self.header.black)
+
+    def dust_off(self, values: NDArray[np.float32]) -> None:
+        """Divide specks out of the reduced frames, in place; say what else is in the picture and stays there."""
+        self.objects = found = self.look_for_objects(values)
+        if found is not None:
+            found.divide_out(values, self.header.black)
+            self.notes.append(found.note)
+            self.warnings += [found.doubt] if found.doubt else []
 
     def settle(self, values: NDArray[np.float32], progress: Progress | None) -> None:
         """Find how the camera shook; where it did, read the frames again and reduce each from where it was taken."""

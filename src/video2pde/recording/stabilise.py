@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.recording.objects import COARSE, find_static, FINE
 from video2pde.recording.resize import average_squares
 
 Array = NDArray[np.float64]
@@ -32,11 +33,6 @@ MARGIN = 3  # compared cells along the edge that are left out: what leaves the p
 SMALLEST = 0.06  # shake in grid cells (rms) below which it is left alone
 TIMES_ERROR = 3.0  # ... and in units of its standard error
 EXPLAINED = 0.25  # share of the fast changes that a displacement must explain to be one
-FINE, COARSE = 0.7, 2.0  # cells: static structure is seen between these filters
-STATIC_NOISE = 6.0  # standard deviations above which such structure is there
-STATIC_RANGE = 0.02  # ... and share of the picture's range
-STEADY = 0.3  # share by which it may differ between the beginning and the end of the film
-SHARP = 0.8  # share of what is seen between filters twice as wide that it must have
 LEAST_HOLD = 0.1  # cells: error beyond which static structure gives no hold
 FEWEST_CELLS, FEWEST_FRAMES = 30, 12
 
@@ -263,19 +259,9 @@ def _inside(shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 def _find_static(frames: Array) -> NDArray[np.bool_] | None:
     """Mark cells around fine structure that is the same at the beginning and at the end; None: too few."""
-    from scipy.ndimage import binary_dilation, gaussian_filter, maximum_filter
+    from scipy.ndimage import binary_dilation
 
-    third = len(frames) // 3
-    ends = [part.mean(axis=0) for part in (frames[:third], frames[-third:])]
-    first, last = (gaussian_filter(end, FINE) - gaussian_filter(end, COARSE) for end in ends)
-    noise = float(np.median(np.abs(np.diff(frames[:: max(1, len(frames) // 40)], axis=0)))) / 0.95
-    level = STATIC_NOISE * noise / (2 * np.sqrt(np.pi) * FINE * np.sqrt(third))
-    level = max(level, STATIC_RANGE * float(np.ptp(ends[0])))
-    size = np.minimum(np.abs(first), np.abs(last))
-    broad = gaussian_filter(ends[0], COARSE) - gaussian_filter(ends[0], 2 * COARSE)
-    sharp = size > SHARP * maximum_filter(np.abs(broad), 3)  # a plume is smooth: it shows more between wider filters
-    static = sharp & (size > level) & (np.abs(first - last) < STEADY * size)
-    static &= _inside(static.shape)
+    static = find_static(frames) & _inside(frames.shape[1:])
     if static.sum() < FEWEST_CELLS:
         return None
     return np.asarray(binary_dilation(static, iterations=2) & _inside(static.shape))

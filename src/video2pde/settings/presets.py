@@ -18,6 +18,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "response": "linear",
             "channel": "luma",
             "stabilise": "none",
+            "objects": "none",
             "frames": "all",
         },
         "drift": {"background": "none", "law_correction": False},

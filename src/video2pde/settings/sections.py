@@ -82,6 +82,11 @@ class RecordingSettings(Section):
         description="auto: the longest run of frames that show one scene, without black frames, a hand in the picture "
         "or what follows a cut; all: every frame between start and stop",
     )
+    objects: Literal["auto", "none"] = Field(
+        "auto",
+        description="auto: of what is in the picture and never moves, specks of dust are divided out, and walls, a rim "
+        "or letters at the side are cut off (dark observable alone); none: all is left",
+    )
     stabilise: Literal["auto", "none", "shift", "affine"] = Field(
         "auto",
         description="put the frames of a camera that shakes back in place, as they are reduced to the grid: shift; "

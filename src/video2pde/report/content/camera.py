@@ -1,4 +1,4 @@
-"""What the camera did, and what was done about it: response, channel, shake."""
+"""What the camera did, and what was done about it: response, channel, shake, things in the picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CURVE_POINTS = 65
 
 def show_camera(story: Story) -> list[Item]:
     """Show what was undone of the camera's doing; nothing where nothing was."""
-    return [*_response(story), *_channel(story), *_motion(story)]
+    return [*_response(story), *_channel(story), *_motion(story), *_specks(story)]
 
 
 def _response(story: Story) -> list[Item]:
@@ -77,3 +77,24 @@ def _motion(story: Story) -> list[Item]:
         spans=story.spans(),
     )
     return [Tiles((course, turned))]
+
+
+def _specks(story: Story) -> list[Item]:
+    recording = story.run.recording
+    objects = None if recording is None else recording.objects
+    if recording is None or objects is None or not objects.specks:
+        return []
+    grid = recording.field.grid
+    row, column = np.unravel_index(int(np.argmin(objects.shade)), objects.shade.shape)
+    across = Chart(
+        "Specks that never move",
+        Axis("place", grid.unit),
+        Axis("share of the light let through"),
+        (
+            Series(f"along x, y = {grid.y[row]:.3g}", grid.x, objects.shade[row], colour="red"),
+            Series(f"along y, x = {grid.x[column]:.3g}", grid.y, objects.shade[:, column], colour="orange"),
+        ),
+        f"{objects.note[0].upper()}{objects.note[1:]}. The row and the column through the darkest one; after the "
+        "correction the share is 1 everywhere.",
+    )
+    return [Tiles((across,))]

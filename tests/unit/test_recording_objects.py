@@ -1,0 +1,162 @@
+"""What is in the picture and never moves: specks are divided out, walls and letters cut off, the rest is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from video2pde.field import Grid
+from video2pde.recording import read_recording
+from video2pde.recording.layout import Layout
+from video2pde.recording.objects import bridge, largest_rectangle, look_for_objects
+from video2pde.settings import load_settings, RecordingSettings
+
+SIDE, FRAMES = 64, 36
+
+
+def spreading(seed: int = 1) -> NDArray[np.float64]:
+    """Light through a drop of ink that spreads, with a little noise."""
+    y, x = np.mgrid[:SIDE, :SIDE] - SIDE / 2
+    width = np.linspace(40.0, 110.0, FRAMES)[:, None, None]
+    light = 1 - 0.7 * 40 / width * np.exp(-((x - 3) ** 2 + y**2) / (2 * width))
+    return np.asarray(light + 0.003 * np.random.default_rng(seed).standard_normal(light.shape))
+
+
+def specks() -> NDArray[np.float64]:
+    """The share of light that three specks let through: on the ink, beside it, and at the edge."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    shade = np.ones((SIDE, SIDE))
+    for row, column, dark in ((30, 38, 0.5), (12, 12, 0.7), (63, 40, 0.4)):
+        shade *= 1 - dark * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * 0.9**2))
+    return shade
+
+
+def grey(light: NDArray[np.float64]) -> NDArray[np.float32]:
+    return np.asarray(16 + 219 * light, np.float32)
+
+
+def save(path: Path, light: NDArray[np.float64]) -> Path:
+    np.save(path, np.clip(255 * light, 0, 255).round().astype(np.uint8))
+    return path
+
+
+def read(path: Path, **settings: Any) -> Any:
+    plain = {"fps": 10.0, "white": 255.0, "illumination": "none", "unclip": False}
+    return read_recording(path, RecordingSettings(**{**plain, **settings}))
+
+
+def test_nothing_is_found_where_there_is_nothing() -> None:
+    assert look_for_objects(grey(spreading()), 16.0) is None
+
+
+def test_specks_are_divided_out() -> None:
+    plain = spreading()
+    frames = grey(plain * specks())
+    found = look_for_objects(frames, 16.0)
+    assert found is not None
+    assert (found.specks, found.larger) == (3, 0)
+    before = np.abs(frames - grey(plain)).max()
+    found.divide_out(frames, 16.0)
+    error = np.abs(frames.mean(axis=0) - grey(plain).mean(axis=0))
+    assert before > 80
+    assert error.max() < 2.0  # of 219 levels
+    np.testing.assert_allclose(found.shade, specks(), atol=0.01)
+    assert "3 specks" in found.note
+
+
+def test_walls_and_letters_at_the_side_are_outside_the_box() -> None:
+    light = spreading()
+    light[:, :, :7] *= 0.6
+    light[:, 58:62, 40:60:2] *= 0.3
+    found = look_for_objects(grey(light), 16.0)
+    assert found is not None
+    assert found.box is not None
+    row, column, height, width = found.box
+    assert column >= 7
+    assert row + height <= 58
+    assert height * width > 0.6 * SIDE**2
+
+
+def test_a_wall_through_what_spreads_is_only_warned_of() -> None:
+    light = spreading()
+    light[:, :, 31:33] *= 0.5
+    found = look_for_objects(grey(light), 16.0)
+    assert found is not None
+    assert found.box is None
+    assert "--mask" in found.doubt
+
+
+def test_the_largest_rectangle_is_the_largest() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        free = rng.random((7, 9)) > 0.25
+        row, column, height, width = largest_rectangle(free)
+        assert free[row : row + height, column : column + width].all()
+        largest = max(
+            (b - a) * (d - c)
+            for a in range(7)
+            for b in range(a + 1, 8)
+            for c in range(9)
+            for d in range(c + 1, 10)
+            if free[a:b, c:d].all()
+        )
+        assert height * width == largest
+    assert largest_rectangle(np.zeros((3, 3), bool)) == (0, 0, 0, 0)
+
+
+def test_a_hole_is_bridged_as_its_surroundings_are_bent() -> None:
+    y, x = np.mgrid[:40, :40] / 40
+    picture = 1 + x - 2 * y + 0.5 * x * y
+    holes = np.zeros((40, 40), bool)
+    holes[10:15, 20:26] = holes[37:, 3:8] = True
+    found = bridge(np.where(holes, -5.0, picture), holes)
+    assert found[10:15, 20:26] == pytest.approx(picture[10:15, 20:26], abs=1e-6)
+    assert found[37:, 3:8] == pytest.approx(picture[37:, 3:8], abs=0.05)  # the edge is a mirror
+    assert found[~holes] == pytest.approx(picture[~holes])
+
+
+def test_a_part_of_a_layout_keeps_units_and_pitch() -> None:
+    whole = Layout((10, 20, 210, 116), 8, Grid(50, 97, 100.0, 194.0, "mm"))
+    part = whole.within((5, 10, 40, 80))
+    assert part.grid.shape == (40, 80)
+    assert part.grid.dx == pytest.approx(whole.grid.dx, rel=0.02)
+    assert part.grid.dy == pytest.approx(whole.grid.dy, rel=0.02)
+    assert part.grid.unit == "mm"
+    assert part.inner == (38, 38, 160, 80)
+
+
+def test_a_film_is_read_without_its_dust(tmp_path: Path) -> None:
+    plain = read(save(tmp_path / "plain.npy", spreading()))
+    dusty = save(tmp_path / "dusty.npy", spreading() * specks())
+    found, left = read(dusty), read(dusty, objects="none")
+    assert np.abs(left.field.values - plain.field.values).max() > 0.3
+    assert np.abs(found.field.values.mean(axis=0) - plain.field.values.mean(axis=0)).max() < 0.02
+    assert any("divided out" in note for note in found.field.provenance.notes)
+    assert plain.objects is None
+
+
+def test_a_wall_is_cut_off_unless_a_crop_was_given(tmp_path: Path) -> None:
+    light = spreading()
+    light[:, :, :7] *= 0.6
+    film = save(tmp_path / "wall.npy", light)
+    found, whole = read(film), read(film, objects="none")
+    assert found.field.grid.nx < SIDE == whole.field.grid.nx
+    assert found.field.grid.dx == pytest.approx(whole.field.grid.dx)
+    x0, y0, width, height = found.layout.crop
+    assert (width, height) == (found.field.grid.nx, SIDE)
+    assert x0 >= 7
+    assert y0 == 0
+    np.testing.assert_allclose(found.field.values, whole.field.values[:, :, x0:], atol=1e-6)
+    assert any(f"--crop {x0},0,{width},{height}" in note for note in found.field.provenance.notes)
+    insisted = read(film, crop=(0, 0, SIDE, SIDE))
+    assert insisted.field.grid.nx == SIDE
+
+
+def test_other_observables_and_the_paper_are_left_alone(tmp_path: Path) -> None:
+    film = save(tmp_path / "dusty.npy", spreading() * specks())
+    assert read(film, observable="bright").objects is None
+    assert load_settings("paper").recording.objects == "none"
