@@ -60,6 +60,7 @@ class RecordingOptions:
     ] = None
     channel: Annotated[str | None, _recording("Channel that is read: its name in the file, or its number.")] = None
     z: Annotated[str | None, _recording("Plane that is read of a stack in depth, counted from 1.")] = None
+    series: Annotated[str | None, _recording("Series of a microscope's file: its name, or its number.")] = None
     times: Annotated[str | None, _recording("CSV file with the times of the frames (file,time).")] = None
     mask: Annotated[str | None, _recording("Region that obeys the law: a picture, or such as 'u>0.3@0'.")] = None
     edges: Annotated[

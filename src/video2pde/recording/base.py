@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TYPE_CHECKING
@@ -120,6 +120,14 @@ class DamagedError(InputError):
 def to_grey(colours: NDArray[Any], mix: Mix | None = None) -> NDArray[np.float32]:
     """Add red, green, blue (and ignored alpha) in the last axis; without weights, Y = 0.299 R + 0.587 G + 0.114 B."""
     return colours[..., :3].astype(np.float32) @ (LUMA_WEIGHTS if mix is None else np.array(mix, dtype=np.float32))
+
+
+def mix_channels(read: Callable[[int], Picture], channels: Sequence[int], mix: Mix | None) -> Picture:
+    """Add the channels of a frame by their weights; only those that count are read. Without weights, the first one."""
+    used = [(channel, weight) for channel, weight in zip(channels, mix or (1.0,), strict=False) if weight]
+    if len(used) == 1:
+        return read(used[0][0])
+    return np.asarray(sum(weight * read(channel) for channel, weight in used))
 
 
 def neighbours(count: int, places: int) -> list[int]:

@@ -16,6 +16,7 @@ from video2pde.recording.clock import read_table
 from video2pde.recording.falsecolour import FalseColour
 from video2pde.recording.film import Film
 from video2pde.recording.lines import Across, Kymograph
+from video2pde.recording.microscopes import MICROSCOPE_SUFFIXES, MicroscopeFile
 from video2pde.recording.pictures import Gif, PictureFolder
 from video2pde.recording.stacks import Stack
 from video2pde.settings import RecordingSettings
@@ -23,6 +24,7 @@ from video2pde.settings import RecordingSettings
 FILM_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm")
 STACK_SUFFIXES = (".tif", ".tiff")
 ARRAY_SUFFIXES = (".npy", ".npz")
+KNOWN_SUFFIXES = (*FILM_SUFFIXES, ".gif", *STACK_SUFFIXES, *MICROSCOPE_SUFFIXES, *ARRAY_SUFFIXES)
 HASH_BLOCK = 1 << 20
 OUTSIDE, BEFORE = "outside", "before"
 """Words instead of a picture: the dark surroundings of what is seen; the frames before the bleach."""
@@ -42,7 +44,7 @@ def open_recording(path: Path, settings: RecordingSettings | None = None) -> Col
     elif chosen.kymograph in ("rows", "columns"):
         recording = Kymograph(path, "rows" if chosen.kymograph == "rows" else "columns")
     else:
-        recording = _open_file(path, chosen.z)
+        recording = _open_file(path, chosen)
     if chosen.colours is not None:
         recording = FalseColour(recording, chosen.colours)
     if chosen.kymograph == "across":
@@ -102,17 +104,19 @@ class Retimed:
             yield frame._replace(time=self._times[index])
 
 
-def _open_file(path: Path, plane: int | None) -> Colourful:
+def _open_file(path: Path, settings: RecordingSettings) -> Colourful:
     suffix = path.suffix.lower()
     if suffix in FILM_SUFFIXES:
         return Film(path)
     if suffix == ".gif":
         return Gif(path)
     if suffix in STACK_SUFFIXES:
-        return Stack(path, plane)
+        return Stack(path, settings.z)
+    if suffix in MICROSCOPE_SUFFIXES:
+        return MicroscopeFile(path, settings.z, settings.series)
     if suffix in ARRAY_SUFFIXES:
         return ArrayFile(path)
-    known = ", ".join(s[1:] for s in (*FILM_SUFFIXES, ".gif", *STACK_SUFFIXES, *ARRAY_SUFFIXES))
+    known = ", ".join(s[1:] for s in KNOWN_SUFFIXES)
     raise InputError(f"{path}: unknown kind of recording '{suffix}'; known: {known}, or a folder of pictures")
 
 

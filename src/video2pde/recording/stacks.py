@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from video2pde.recording.base import (
     Header,
     LUMA_WEIGHTS,
     Mix,
+    mix_channels,
     neighbours,
     Picture,
     require_finite,
@@ -169,13 +170,8 @@ class Stack:
                 raise DamagedError(self.path, pages // planes.each, header.frames, "the file ends before its last page")
 
     def _frame(self, tiff: Any, pages: range) -> Picture:
-        if len(pages) == 1:
-            return self._plane(tiff, pages[0])
-        weights = self.mix or (1.0,)  # a recording of several channels is read with weights; the header needs none
-        used = [(page, weight) for page, weight in zip(pages, weights, strict=False) if weight]
-        if len(used) == 1:
-            return self._plane(tiff, used[0][0])
-        return np.asarray(sum(weight * self._plane(tiff, page) for page, weight in used))
+        # weights of a colour picture are for its samples, not for pages
+        return mix_channels(partial(self._plane, tiff), pages, None if len(pages) == 1 else self.mix)
 
     def _plane(self, tiff: Any, index: int) -> Picture:
         return self._page(tiff, index) if _imagej_contiguous(tiff) is None else self._slice(tiff, index)

@@ -77,6 +77,11 @@ class RecordingSettings(Section):
     z: Count | None = Field(
         None, description="which plane is read of a stack in depth that was taken again and again, counted from 1"
     )
+    series: Count | Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        None,
+        description="which recording is read of several in a microscope's file (series, position, scene): its name, or "
+        "its number from 1",
+    )
     frames: Literal["auto", "all"] = Field(
         "auto",
         description="auto: the longest run of frames that show one scene, without black frames, a hand in the picture "

@@ -11,11 +11,10 @@ from typing import Any
 
 from video2pde.errors import InputError
 from video2pde.recording.pictures import PICTURE_SUFFIXES
-from video2pde.recording.source import ARRAY_SUFFIXES, FILM_SUFFIXES, STACK_SUFFIXES
+from video2pde.recording.source import KNOWN_SUFFIXES
 from video2pde.runs.listing import summarise_run, UNFINISHED
 from video2pde.studio.folder import Folder
 
-SUFFIXES = (*FILM_SUFFIXES, ".gif", *STACK_SUFFIXES, *ARRAY_SUFFIXES)
 DEPTH = 4
 MOST = 2000
 """Entries shown at most: a page with more is of no use."""
@@ -100,7 +99,7 @@ def _walk(folder: Folder, at: Path, depth: int) -> Iterator[Card]:
                     yield describe_run(folder, entry)
                 elif depth < DEPTH:
                     yield from _walk(folder, entry, depth + 1)
-            elif entry.suffix.lower() in SUFFIXES and entry.is_file():
+            elif entry.suffix.lower() in KNOWN_SUFFIXES and entry.is_file():
                 yield _recording(folder, entry, entry.suffix.lower()[1:])
         except OSError:
             continue  # it went away, or may not be read

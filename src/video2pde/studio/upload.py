@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 
 from video2pde.errors import InputError
+from video2pde.recording.source import KNOWN_SUFFIXES
 from video2pde.studio.folder import Folder
-from video2pde.studio.library import SUFFIXES
 
 RESERVE = 200_000_000
 """Bytes that stay free on the disk: a run needs room, too."""
@@ -31,8 +31,8 @@ def clean_name(name: str) -> str:
     clean = FORBIDDEN.sub("_", PurePosixPath(name.replace("\\", "/")).name).strip().lstrip(".")
     if not clean or len(clean.encode()) > 200:
         raise InputError("this file has no name that can be kept; rename it first")
-    if PurePosixPath(clean).suffix.lower() not in SUFFIXES:
-        known = ", ".join(suffix[1:] for suffix in SUFFIXES)
+    if PurePosixPath(clean).suffix.lower() not in KNOWN_SUFFIXES:
+        known = ", ".join(suffix[1:] for suffix in KNOWN_SUFFIXES)
         raise InputError(f"'{clean}' is not a kind of recording that can be read; known are: {known}")
     return clean
 
