@@ -76,7 +76,7 @@ def look(field: Field, library: str, law: str = "") -> tuple[View, LawFit]:
     drift = estimate_drift(field.frames(slice(0, windows.validation_end)), SETTINGS.drift).frames(windows.train)
     terms = [CATALOGUE[name] for name in TERMS]
     velocity = np.stack(find_preset(law).drift.velocity(train.times), axis=1) if law else drift.velocity
-    view = build_view(train, velocity, terms, SETTINGS, len(field), {}, film_memory(train.values))
+    view = build_view(train, velocity, terms, SETTINGS, len(field), moments={}, memory=film_memory(train.values))
     return view, fit_law(view, LIBRARIES[library], recording_faults(train))
 
 

@@ -77,8 +77,20 @@ def write_czi(path: Path, values: Stack, pitch: float, times: list[float], names
         f"<Value>{pitch * 1e-6!r}</Value></Distance></Items></Scaling></Metadata></ImageDocument>"
     ).encode()
     body += _segment(b"ZISRAWMETADATA", struct.pack("<ii248x", len(xml), 0) + xml)
-    header = struct.pack("<iiii16s16siqqiq", 1, 0, 0, 0, b"\1" * 16, b"\1" * 16, 0, places["directory"],
-                         places["metadata"], 0, places["attachments"])  # fmt: skip
+    header = struct.pack(
+        "<iiii16s16siqqiq",
+        1,
+        0,
+        0,
+        0,
+        b"\1" * 16,
+        b"\1" * 16,
+        0,
+        places["directory"],
+        places["metadata"],
+        0,
+        places["attachments"],
+    )
     body[32 : 32 + len(header)] = header
     path.write_bytes(bytes(body))
 

@@ -134,8 +134,11 @@ class _Bench:
         terms |= {name: CATALOGUE[name] for name in OFTEN_MISSING}
         for calibration in calibrations.values():
             terms |= {term.name: term for term in calibration.terms}
+        chosen = list(terms.values())
         views = [
-            build_view(train, drift.velocity, list(terms.values()), settings, total_frames, moments, memory, width)
+            build_view(
+                train, drift.velocity, chosen, settings, total_frames, moments=moments, memory=memory, scale=width
+            )
             for width in WIDTHS
         ]
         listed = {name: tuple(term.name for term in library) for name, library in named.items()}

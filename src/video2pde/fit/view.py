@@ -124,6 +124,7 @@ def build_view(
     terms: Sequence[Term],
     settings: Settings,
     total_frames: int,
+    *,
     moments: Mapping[str, Array],
     memory: Memory,
     scale: float = 1.0,

@@ -38,9 +38,17 @@ WHITE_IS_ZERO = 0
 OME_SHARE = 64
 """Planes for each page that OME's metadata may declare: the rest would lie in other files."""
 READ_ERRORS = (
-    tifffile.TiffFileError, struct.error, OSError,
-    ValueError, TypeError, LookupError, RuntimeError, ArithmeticError, AttributeError, AssertionError,
-)  # fmt: skip
+    tifffile.TiffFileError,
+    struct.error,
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    RuntimeError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+)
 """What decoding a page with damaged tags may raise."""
 
 
