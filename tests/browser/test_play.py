@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from watching import wait_until
+from watching import error_at, wait_until
 
 from video2pde.field import Field, Grid, Windows
 from video2pde.flow import Flow, FlowShape
@@ -149,7 +149,7 @@ def test_edges_and_clipping_agree_and_a_wrong_coefficient_is_seen(lab: Page, bou
 
 
 def test_200_by_200_run_at_30_frames_a_second(lab: Page) -> None:
-    """The best of three stretches counts: the machine may be busy with other things."""
+    """The quickest of many frames counts, for the machine may be busy with other things."""
     grid = Grid(200, 200, 200.0, 200.0)
     terms = (CATALOGUE["grad_squared"], CATALOGUE["laplacian"], CATALOGUE["u"])
     seconds = lab.evaluate(
@@ -157,11 +157,11 @@ def test_200_by_200_run_at_30_frames_a_second(lab: Page) -> None:
           const scheme = { ny: 200, nx: 200, dx: 1, dy: 1, periodic: false, clip: [0, 1], safety: 0.25,
                            maxSubsteps: 2000 };
           const rollout = new video2pdeReport.Rollout(video2pdeLaws[key], scheme);
-          return [0, 1, 2].map(() => {
-            rollout.start(u0);
+          rollout.start(u0);
+          return Array.from({ length: 60 }, () => {
             const begun = performance.now();
-            for (let k = 0; k < 10; k += 1) rollout.advance(0.11, [9.0, 0.67, 0], [0.3, -0.1], [0.3, -0.1]);
-            return (performance.now() - begun) / 10000;
+            rollout.advance(0.11, [9.0, 0.67, 0], [0.3, -0.1], [0.3, -0.1]);
+            return (performance.now() - begun) / 1000;
           });
         }""",
         [law_key(terms), start(grid).ravel().tolist()],
@@ -187,20 +187,16 @@ def test_a_law_with_a_flow_follows_its_film_from_a_file(browser: Browser, tmp_pa
     box = page.locator(".play-box[data-ready=true]")
     box.wait_for()
 
-    def error_at_the_end() -> float:
-        """Run until late in the film; on a busy machine the film may be over before Pause is heard: again, then."""
-        for _ in range(20):
-            box.get_by_role("button", name="Start again").click()
-            box.get_by_role("button", name="Run", exact=True).click()
-            wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= 20)
-            box.get_by_role("button", name="Pause").click()
-            error = float(box.get_attribute("data-error") or "nan")
-            if np.isfinite(error):
-                return error
-        raise AssertionError("no error is shown while the film runs")
-
     level = (field.values.max() - field.values.min()) / 255
-    assert error_at_the_end() < 1.5 * level
+    assert error_at(box, 30) < 1.5 * level
     box.get_by_label("flow").uncheck()
-    assert error_at_the_end() > 10 * level
+    assert error_at(box, 30) > 10 * level
+    # it runs by itself, beyond the end of the film, until it is told to pause
+    box.get_by_role("button", name="Start again").click()
+    box.get_by_role("button", name="Run", exact=True).click()
+    wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= 35)
+    box.get_by_role("button", name="Pause").click()
+    stopped = box.get_attribute("data-frame")
+    page.wait_for_timeout(200)
+    assert box.get_attribute("data-frame") == stopped
     page.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sample_page import ESCAPE, HOSTILE
-from watching import wait_until, watched_page
+from watching import let_it_draw, wait_until, watched_page
 
 from video2pde.report.document import Page as Document
 
@@ -64,7 +64,7 @@ def test_no_sideways_scrolling(browser: Browser, report: Path, width: int) -> No
     with watched_page(browser, report, viewport={"width": width, "height": 800}) as page:
         for fold in page.locator("main details").all():
             fold.evaluate("element => { element.open = true }")
-        page.wait_for_timeout(100)
+        let_it_draw(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         wide = page.evaluate(
             """() => [...document.querySelectorAll('main > *, figure, .tiles > *')]
@@ -108,9 +108,10 @@ def test_hovering_a_chart_tells_its_values(opened: Page) -> None:
     box = chart.locator(".series rect").nth(2).bounding_box()
     assert box is not None
     opened.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    assert chart.locator(".tooltip").inner_text().split("\n") == ["C", "raw", "41", "normalised", "5.2"]
+    read = chart.locator(".tooltip")
+    wait_until(lambda: read.inner_text().split("\n") == ["C", "raw", "41", "normalised", "5.2"])
     opened.mouse.move(2, 2)
-    assert chart.locator(".tooltip").is_hidden()
+    read.wait_for(state="hidden")
 
 
 def test_a_drag_zooms_and_resets(opened: Page) -> None:
@@ -124,11 +125,10 @@ def test_a_drag_zooms_and_resets(opened: Page) -> None:
     opened.mouse.down()
     opened.mouse.move(box["x"] + 0.5 * box["width"], y + 2)
     opened.mouse.move(box["x"] + 0.6 * box["width"], y + 2)
-    assert chart.locator(".zoom-box").count() == 1
+    chart.locator(".zoom-box").wait_for()
     opened.mouse.up()
-    zoomed = chart.locator(".axes text").all_inner_texts()
-    assert zoomed != before
-    assert "0" not in zoomed
+    wait_until(lambda: chart.locator(".axes text").all_inner_texts() != before)
+    assert "0" not in chart.locator(".axes text").all_inner_texts()
     chart.get_by_role("button", name="Reset zoom").click()
     assert chart.locator(".axes text").all_inner_texts() == before
 
@@ -183,7 +183,7 @@ def test_everything_can_be_reached_and_is_named(opened: Page) -> None:
 def test_a_link_opens_its_folded_section(opened: Page) -> None:
     assert not opened.locator("#settings table").is_visible()
     opened.locator(".contents a", has_text="Settings").click()
-    assert opened.locator("#settings table").is_visible()
+    opened.locator("#settings table").wait_for()  # the browser tells of the new address a little later
 
 
 def test_it_prints_with_folds_open_and_without_controls(browser: Browser, report: Path, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_it_prints_with_folds_open_and_without_controls(browser: Browser, report
         )
         pdf = page.pdf(path=tmp_path / "report.pdf", print_background=True)
         assert page.evaluate("window.drawn") > 0
-        assert page.locator("#settings details").get_attribute("open") is None
+        wait_until(lambda: page.locator("#settings details").get_attribute("open") is None)
         page.emulate_media(media="print")
         assert page.locator(".transport").is_hidden()
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -109,7 +109,9 @@ def test_hover_reads_value_and_position(opened: Page) -> None:
     box = opened.locator("[data-panel=observed] .screen").bounding_box()
     assert box is not None
     opened.mouse.move(box["x"] + box["width"] * (column + 0.5) / SIDE, box["y"] + box["height"] * (row + 0.5) / SIDE)
-    said = opened.locator(".player .readout").inner_text()
+    readout = opened.locator(".player .readout")
+    wait_until(lambda: readout.inner_text().startswith("x = "))
+    said = readout.inner_text()
     ((x, y),) = re.findall(r"x = ([\d.]+), y = ([\d.]+) image units", said)
     assert (float(x), float(y)) == (
         pytest.approx(FIELD.grid.x[column], abs=1e-3),
@@ -126,10 +128,12 @@ def test_hover_reads_value_and_position(opened: Page) -> None:
 
 def test_it_plays_pauses_and_stops_at_the_end(opened: Page) -> None:
     seek(opened, 10)
+    opened.get_by_label("Speed").select_option("0.25")  # it must not be over before Pause is heard
     opened.get_by_role("button", name="Play", exact=True).click()
     wait_until(lambda: frame_of(opened) > 13)
     opened.get_by_role("button", name="Pause").click()
     now = frame_of(opened)
+    assert now < FRAMES - 1
     before = pixels(opened, "observed")
     time.sleep(0.3)
     assert frame_of(opened) == now

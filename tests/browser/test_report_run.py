@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import wait_until, watched_page
+from watching import error_at, let_it_draw, watched_page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "unit"))
 from report_runs import HOSTILE, make_run, spreading_field
@@ -43,21 +43,13 @@ def test_the_law_can_be_played_with_from_the_file_alone(browser: Browser, run: P
         box = page.locator(".play-box[data-ready=true]")
         box.wait_for(timeout=20_000)
         box.scroll_into_view_if_needed()
-
-        def error_after(frames: int) -> float:
-            box.get_by_role("button", name="Start again").click()
-            box.get_by_role("button", name="Run", exact=True).click()
-            wait_until(lambda: int(box.get_attribute("data-frame") or 0) >= frames)
-            box.get_by_role("button", name="Pause").click()
-            return float(box.get_attribute("data-error") or "nan")
-
-        right = error_after(25)
+        right = error_at(box, 25)
         assert right < 0.03
         slider = box.locator(".dial input[type=range]").first
         slider.focus()
         for _ in range(60):
             page.keyboard.press("ArrowRight")
-        assert error_after(25) > 1.5 * right
+        assert error_at(box, 25) > 1.5 * right
         box.get_by_role("button", name="Reset all").click()
         assert float(box.get_attribute("data-error") or "nan") == pytest.approx(0.0, abs=1e-9)
         box.get_by_role("button", name="Dye in the middle").click()
@@ -68,7 +60,7 @@ def test_it_fits_a_phone_with_everything_unfolded(browser: Browser, run: Path) -
     with watched_page(browser, run / "report.html", viewport={"width": 375, "height": 800}) as page:
         for fold in page.locator("main details").all():
             fold.evaluate("element => { element.open = true }")
-        page.wait_for_timeout(100)
+        let_it_draw(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 
 class watched_page:
@@ -31,6 +31,7 @@ class watched_page:
         page.on("request", lambda request: self.requests.append(request.url))
         page.goto(self.file.as_uri())
         page.wait_for_selector('.player[data-ready="true"]')
+        let_it_draw(page)
         return page
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -39,6 +40,20 @@ class watched_page:
             assert self.noise == []
             outside = [url for url in self.requests if url != self.file.as_uri() and not url.startswith("data:")]
             assert outside == []
+
+
+def let_it_draw(page: Page) -> None:
+    """Wait until the browser has drawn twice: charts learn their width, and are drawn, after the first time."""
+    page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
+def error_at(box: Locator, frame: int) -> float:
+    """Let the law of a play box go on to a frame, step by step, and return its error against the film there."""
+    box.get_by_role("button", name="Start again").click()
+    for _ in range(frame):
+        box.get_by_role("button", name="Step").click()
+    wait_until(lambda: box.get_attribute("data-frame") == str(frame))
+    return float(box.get_attribute("data-error") or "nan")
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:

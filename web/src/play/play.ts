@@ -191,6 +191,12 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
 
   const toggle = h("button", { type: "button", class: "play" }, "Run");
   toggle.addEventListener("click", () => setPlaying(!playing));
+  const onwards = h("button", { type: "button", title: "One frame of the film onwards" }, "Step");
+  onwards.addEventListener("click", () => {
+    setPlaying(false);
+    advance();
+    show();
+  });
   const again = h("button", { type: "button", title: "Start again from the chosen frame" }, "Start again");
   again.addEventListener("click", restart);
   const reset = h("button", { type: "button" }, "Reset all");
@@ -240,7 +246,7 @@ async function open(model: Play, load: Load, law: Law, element: HTMLElement, sta
   screen.addEventListener("pointermove", (event) => { if (painting) paintAt(event); });
   for (const end of ["pointerup", "pointercancel"] as const) screen.addEventListener(end, () => { painting = false; });
 
-  const transport = h("div", { class: "transport" }, toggle, again, h("div", { class: "timeline" }, slider), pace);
+  const transport = h("div", { class: "transport" }, toggle, onwards, again, h("div", { class: "timeline" }, slider), pace);
   const choices = h("div", { class: "colours" }, h("label", { for: driftId }, drift, "drift"), wind && h("label", { for: flowId }, flow, "flow"), width, power, centre, reset);
   state.before(row);
   state.after(transport, turned.element, choices);
