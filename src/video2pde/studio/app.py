@@ -62,23 +62,24 @@ def _serve(name: str) -> Callable[[Request], Response]:
 
 
 class Server(uvicorn.Server):
-    """A server that ends the pages' event streams before it waits for requests to end."""
+    """A server that ends the pages' streams before it waits for requests to end."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)
         self._app = app
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._app.state.hub.closing.set()
+        await self._app.state.hub.close_streams()
         await super().shutdown(sockets)
 
 
 def open_socket(port: int) -> socket.socket:
-    """Take a port of this machine; 0 takes a free one."""
+    """Take a port of this machine, and listen there; 0 takes a free one."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((ADDRESS, port))
+        found.listen()  # who opens the address before the server is ready waits for it
     except OSError as error:
         found.close()
         raise InputError(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None

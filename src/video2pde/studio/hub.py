@@ -39,6 +39,7 @@ class Hub:
         self._told: dict[str, str] = {}
         self._drawn: dict[str, int] = {}
         self._drawing: asyncio.Task[None] | None = None
+        self._workers: set[asyncio.subprocess.Process] = set()
         self._seen = -1
 
     @contextlib.asynccontextmanager
@@ -48,12 +49,18 @@ class Hub:
         try:
             yield
         finally:
-            self.closing.set()
             beat.cancel()
             if self._drawing is not None:
                 self._drawing.cancel()
+            await self.close_streams()
             self.screen.close()
             self.jobs.release()
+
+    async def close_streams(self) -> None:
+        """End what would go on for as long as a page listens: event streams, and checks with their processes."""
+        self.closing.set()
+        for process in list(self._workers):
+            await _end(process)
 
     async def listen(self, run: str | None) -> AsyncIterator[Event]:
         """Return events as they come: jobs for everybody, the stages of ``run`` for who watches it."""
@@ -120,39 +127,44 @@ class Hub:
         """Have the page of an unfinished run written anew, and say so."""
         request = {"run": str(self.folder.place(run)), "target": str(self.live_page(run))}
         with contextlib.suppress(InputError, OSError):
-            async for answer in work("live", request, self.folder.root):
+            async for answer in self.work("live", request):
                 if "result" in answer:
                     self.tell("live", json.dumps({"run": run}), run)
 
-
-async def work(task: str, request: dict[str, Any], folder: Path) -> AsyncIterator[dict[str, Any]]:
-    """Carry a task out in a process of its own and yield its answers; leaving the loop ends the process."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "video2pde.studio.worker",
-        task,
-        cwd=folder,
-        limit=256_000_000,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    answered = False
-    try:
-        process.stdin.write(json.dumps(request).encode())
-        process.stdin.close()
-        async for line in process.stdout:
-            answer = json.loads(line)
-            answered = answered or "result" in answer or "error" in answer
-            yield answer
-        await process.wait()
-        if not answered:
-            yield {"error": f"it ended early (exit status {process.returncode}); there may be too little memory"}
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+    async def work(self, task: str, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """Carry a task out in a process of its own and yield its answers; leaving the loop ends the process."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "video2pde.studio.worker",
+            task,
+            cwd=self.folder.root,
+            limit=256_000_000,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        self._workers.add(process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answered = False
+        try:
+            process.stdin.write(json.dumps(request).encode())
+            process.stdin.close()
+            async for line in process.stdout:
+                answer = json.loads(line)
+                answered = answered or "result" in answer or "error" in answer
+                yield answer
             await process.wait()
+            if not answered:
+                yield {"error": f"it ended early (exit status {process.returncode}); there may be too little memory"}
+        finally:
+            self._workers.discard(process)
+            await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

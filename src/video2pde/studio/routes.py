@@ -18,7 +18,7 @@ from video2pde.errors import InputError, Video2pdeError
 from video2pde.settings import PRESETS
 from video2pde.studio.compare import compare_runs, gather_settings
 from video2pde.studio.folder import OutsideError
-from video2pde.studio.hub import Hub, work
+from video2pde.studio.hub import Hub
 from video2pde.studio.library import describe_run, is_run, is_running, list_library
 from video2pde.studio.pages import PageData, read_page
 from video2pde.studio.prepare import look_at, plan_run, suggest_out, Wish
@@ -159,7 +159,7 @@ async def checks(request: Request) -> Response:
     order = {"film": wish.film, "preset": wish.preset, "settings": dict(wish.touched)}
 
     async def lines() -> AsyncIterator[str]:
-        async for answer in work("check", order, hub.folder.root):
+        async for answer in hub.work("check", order):
             yield json.dumps(answer) + "\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")

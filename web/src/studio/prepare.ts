@@ -34,6 +34,7 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   let timer = 0;
   let later = 0;
   let line: [Point, Point] | null = null;
+  const turns = { look: 0, plan: 0 }; // an answer that a later question has overtaken is not shown
   const stage = new Stage(info, {
     crop: (box) => draft.set("recording.crop", box),
     ruler: (from, to) => { line = [from, to]; takeScale(); },
@@ -115,18 +116,20 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   const seen = h("div", { class: "u-box" });
   const range = h("p", { class: "fine", role: "status" });
   async function look(): Promise<void> {
+    const turn = (turns.look += 1);
     try {
       const { preset, settings } = draft.choice;
       const answer = await send("look", { film: info.name, version: info.version, number: stage.frame, preset, settings: without(settings, ["recording.mask"]) });
       const { ny, nx, low, high, inner } = JSON.parse(answer.headers.get("x-u") ?? "{}") as { ny: number; nx: number; low: number; high: number; inner: Box };
       const levels = new Uint8Array(await answer.arrayBuffer());
+      if (turn !== turns.look) return;
       const top = high > low ? high : low + 1e-9;
       const canvas = new Canvas("u in this frame", "u", "The observable in this frame, on the grid of the run", [nx, ny], inner[2] / inner[3], "viridis", [low, top]);
       canvas.paint((pixel) => low + ((top - low) * (levels[pixel] as number)) / 255);
       seen.replaceChildren(canvas.element);
       range.textContent = `${nx} × ${ny} cells, u from ${formatValue(low, 3)} to ${formatValue(high, 3)}`;
     } catch (error) {
-      range.textContent = error instanceof Error ? error.message : String(error);
+      if (turn === turns.look) range.textContent = error instanceof Error ? error.message : String(error);
     }
   }
   stage.onMove(() => void look());
@@ -193,8 +196,11 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   }
 
   async function replan(): Promise<void> {
+    const turn = (turns.plan += 1);
     try {
-      plan = await post<Plan>("plan", { film: info.name, ...draft.choice });
+      const answer = await post<Plan>("plan", { film: info.name, ...draft.choice });
+      if (turn !== turns.plan) return;
+      plan = answer;
       problems.replaceChildren(...plan.problems.map((text) => h("p", { class: "note warning" }, text)), ...plan.notes.map((text) => h("p", { class: "note info" }, text)));
       command.textContent = plan.command;
       const [high, wide] = plan.extent.map((value) => formatValue(value, 4));
@@ -202,6 +208,7 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
       stage.setBox(boxOf(draft.get("recording.crop") ?? plan.automatic["recording.crop"], size));
       element.dataset["planned"] = String(Number(element.dataset["planned"] ?? 0) + 1);
     } catch (error) {
+      if (turn !== turns.plan) return;
       problems.replaceChildren(h("p", { class: "note error" }, error instanceof Error ? error.message : String(error)));
     }
     refresh();
