@@ -87,8 +87,11 @@ def test_replicates_are_kept_and_counted(posed: Posed, booted: Bootstrap) -> Non
 
 def test_draws_do_not_depend_on_the_workers(posed: Posed, booted: Bootstrap) -> None:
     problem, _, fit = posed
-    again = bootstrap_fit(replace(problem, workers=2), fit, OPTIONS, workers=2)
+    told: list[np.ndarray] = []
+    again = bootstrap_fit(replace(problem, workers=2), fit, OPTIONS, workers=2, drawn=told.append)
     assert np.array_equal(again.draws, booted.draws)
+    # what is told on the way are the same draws, in some order
+    assert np.array_equal(np.sort(np.concatenate(told), axis=0), np.sort(booted.draws, axis=0))
     other = bootstrap_fit(problem, fit, OPTIONS.model_copy(update={"seed": 43, "replicates": 3}))
     assert not np.array_equal(other.draws, booted.draws[:3])
 

@@ -112,8 +112,12 @@ def bootstrap_fit(
     settings: CalibrationSettings,
     workers: int = 1,
     progress: Progress | None = None,
+    drawn: Callable[[Array], None] | None = None,
 ) -> Bootstrap:
-    """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers."""
+    """Repeat a fit on resampled blocks of frames; the result depends on the seed, not on the workers.
+
+    ``drawn`` is told the coefficients (B, K) of the converged replicates, a few at a time, in whatever order they come.
+    """
     if fit.whole:
         problem = problem.unclipped()
     # what all replicates share is computed over the cores; each replicate then keeps to its own
@@ -137,13 +141,20 @@ def bootstrap_fit(
     else:
         blocks = restarted_blocks(world.problem, fit, length, workers)
         work = partial(draw_restarted, fit, blocks, -(-frames // length))
+
+    def draw(seeds: Sequence[tuple[int, int]]) -> list[Draw | str]:
+        found = work(seeds)
+        if drawn is not None:
+            drawn(np.array([one[0] for one in found if not isinstance(one, str)]).reshape(-1, len(problem.terms)))
+        return found
+
     batches = [seeds[begin : begin + BATCH] for begin in range(0, len(seeds), BATCH)]
 
     def report(done: int, _: int | None) -> None:
         if progress is not None:
             progress(min(done * BATCH, len(seeds)), len(seeds))
 
-    results = [one for batch in parallel_map(work, batches, workers, report, kind="threads") for one in batch]
+    results = [one for batch in parallel_map(draw, batches, workers, report, kind="threads") for one in batch]
     summary = _summarise(problem, fit, length, results)
     return replace(summary, offset=_answer_to_offset(world), light=_answer_to_light(world))
 

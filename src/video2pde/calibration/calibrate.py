@@ -6,8 +6,10 @@ same place. A block bootstrap knows what noise does; the error budget adds what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ from video2pde.terms.words import describe
 
 Array = NDArray[np.float64]
 
+LOGGER = logging.getLogger("video2pde.calibration")
 MISFIT = 4.0
 """Unexplained squared error, in units of the noise, from which a law is an approximation; right laws leave up to 2."""
 LEAST_NOISE_LEVELS = 0.35
@@ -148,7 +151,7 @@ def calibrate(
     plain = min((fit for fit in fits if np.isfinite(fit.mse)), key=lambda fit: (not fit.converged, fit.mse))
     joint = refit_growing(problem, plain) if plain.converged and options.optimizer == "lm" else None
     best = joint or plain
-    boot = _bootstrap(problem, best, options, progress)
+    boot = _bootstrap(problem, best, options, progress, partial(_log_draws, library, best.terms))
     lines = _draw_up(problem, plain, best, boot, options)
     return Calibration(
         library=library,
@@ -184,12 +187,25 @@ def _fit_from_all(
     return tuple(attempts), fits
 
 
-def _bootstrap(problem: Problem, fit: Fit, options: CalibrationSettings, progress: Progress | None) -> Bootstrap | None:
+def _bootstrap(
+    problem: Problem,
+    fit: Fit,
+    options: CalibrationSettings,
+    progress: Progress | None,
+    drawn: Callable[[Array], None],
+) -> Bootstrap | None:
     if options.replicates == 0 or not fit.converged:
         return None
     # Nelder–Mead leaves a spline of the drift alone, and so do its replicates
     posed = problem if DRIFT in fit.values else problem.without(DRIFT)
-    return bootstrap_fit(posed, fit, options, posed.workers, progress)
+    return bootstrap_fit(posed, fit, options, posed.workers, progress, drawn)
+
+
+def _log_draws(library: str, terms: Sequence[str], draws: Array) -> None:
+    """Enter replicates into the log, from which the studio draws their cloud while it grows."""
+    if len(draws) and LOGGER.isEnabledFor(logging.DEBUG):
+        rows = "; ".join(" ".join(f"{value:.6g}" for value in draw) for draw in draws)
+        LOGGER.debug("replicates of %s (%s): %s", library, ", ".join(terms), rows)
 
 
 def _agree(fits: Sequence[Fit], best: Fit, scale: Array) -> bool:

@@ -1,10 +1,11 @@
-"""How a run goes on, read from its folder: stages, how far the present one has come, figures so far, the log's end.
+"""How a run goes on, read from its folder: stages, how far the present one has come, what it found so far, its log.
 
 Nothing is asked of the run itself, so that one started from a terminal is watched just as well.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,6 +36,9 @@ ENDED = re.compile(r"^(done in|taken from the run folder \(it took) ([\d.]+) s\)
 STEP = re.compile(r"^(\d+)(?: of (\d+))? after (\d+) s(?:, about (\d+) s left)?(?:, (.*))?$")
 LATER = re.compile(r"^(.*), after (\d+) s$")
 FIGURE = re.compile(r"(\w+) (-?\d[\d.]*(?:e[+-]?\d+)?)(?:,|$)")
+DRAWN = re.compile(r"^replicates of (\S.*?) \(([^()]+)\): ([-+.\de ;naif]+)$")
+MOST_DRAWS = 400
+"""Replicates of one law that are shown at most."""
 TAIL_BYTES = 400_000
 SHOWN_LINES = 300
 
@@ -54,13 +58,23 @@ class StageState:
 
 
 @dataclass
+class Cloud:
+    """Replicates of the bootstrap of one law so far: coefficients by term, in the order of ``terms``."""
+
+    library: str
+    terms: list[str]
+    draws: list[list[float]] = field(default_factory=list)
+
+
+@dataclass
 class RunState:
-    """All stages of a run, the paths of its figures so far, and the end of its log."""
+    """All stages of a run, the paths of its figures and the clouds of replicates so far, and the end of its log."""
 
     stages: list[StageState]
     lines: list[str]
     warnings: list[str]
     figures: dict[str, list[list[float]]] = field(default_factory=dict)
+    clouds: list[Cloud] = field(default_factory=list)
     stopped: str = ""
 
     def plain(self) -> dict[str, Any]:
@@ -74,6 +88,9 @@ def read_state(out: Path) -> RunState:
     texts = _tail(out / "log.txt")
     starts = [index for index, (_, text) in enumerate(texts) if BEGUN.match(text)]
     for level, text in texts[starts[-1] :] if starts else texts:
+        if match := DRAWN.match(text):
+            _add_draws(state, *match.groups())
+            continue
         state.lines.append(text)
         if level == "WARNING":
             state.warnings.append(text)
@@ -109,6 +126,21 @@ def _collect(stage: StageState, step: int, state: RunState) -> None:
     if stage.name == "refinement" and found:
         for match in FIGURE.finditer(rest):
             state.figures.setdefault(f"{library}: {match[1]}", []).append([float(step), float(match[2])])
+
+
+def _add_draws(state: RunState, library: str, terms: str, rows: str) -> None:
+    """Add replicates to the cloud of their law; a law with other terms begins anew."""
+    names = terms.split(", ")
+    if not state.clouds or (state.clouds[-1].library, state.clouds[-1].terms) != (library, names):
+        state.clouds.append(Cloud(library, names))
+    draws = state.clouds[-1].draws
+    for row in rows.split("; "):
+        try:
+            values = [float(value) for value in row.split()]
+        except ValueError:
+            continue
+        if len(values) == len(names) and all(map(math.isfinite, values)) and len(draws) < MOST_DRAWS:
+            draws.append(values)
 
 
 def _tail(path: Path) -> list[tuple[str, str]]:

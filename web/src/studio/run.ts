@@ -1,8 +1,9 @@
+import { pairs } from "../chart/pairs.ts";
 import { chart } from "../chart/xy.ts";
 import { formatValue } from "../chart/format.ts";
 import { h } from "../dom.ts";
 import { renderItem } from "../items.ts";
-import type { Axis, Chart, Page } from "../model.ts";
+import type { Axis, Chart, Page, Pairs } from "../model.ts";
 import { player } from "../player/player.ts";
 import { inline } from "../text.ts";
 import { ask, post } from "./api.ts";
@@ -20,10 +21,12 @@ export function runView(run: string, jobs: () => Job[]): View & { onRun(state: R
   const headline = h("p", { class: "sentence", role: "status" }, "Looking…");
   const actions = h("div", { class: "tools" });
   const figures = h("div", { class: "figures" });
+  const growing = h("details", { class: "live-section", open: true, hidden: true }, h("summary", {}, "As it goes on"), figures);
   const sections = h("div", { class: "live", "aria-live": "off" });
   const log = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log" });
   let state: RunState | null = null;
   let asked = "";
+  let drawn = "";
 
   function onRun(next: RunState): void {
     state = next;
@@ -34,12 +37,23 @@ export function runView(run: string, jobs: () => Job[]): View & { onRun(state: R
     const near = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     log.textContent = next.lines.join("\n");
     if (near) log.scrollTop = log.scrollHeight;
-    const drawn = figureCharts(next);
-    figures.replaceChildren(...drawn);
+    grow(next);
     element.dataset["done"] = String(done);
     element.dataset["finished"] = String(next.finished);
     onJobs();
     if (next.finished && asked !== "finished") { asked = "finished"; void show(); }
+  }
+
+  /** Draw what grows while a stage goes on; what has not changed stays as its reader left it. */
+  function grow(next: RunState): void {
+    const now = JSON.stringify([next.figures, next.clouds]);
+    if (now !== drawn) {
+      drawn = now;
+      const charts = [...figureCharts(next), ...cloudCharts(next)];
+      figures.replaceChildren(...charts);
+      growing.hidden = charts.length === 0;
+    }
+    if (next.finished && asked !== "finished") growing.open = false; // the report below has it all
   }
 
   function waitingText(): string {
@@ -84,7 +98,7 @@ export function runView(run: string, jobs: () => Job[]): View & { onRun(state: R
 
   const element = h("section", { class: "view run", "data-run": run },
     h("h1", {}, run), headline, actions,
-    h("div", { class: "run-layout" }, h("div", { class: "run-side" }, h("h2", {}, "Stages"), stages, h("details", { open: true }, h("summary", {}, "Log"), log)), h("div", { class: "run-main" }, figures, sections)));
+    h("div", { class: "run-layout" }, h("div", { class: "run-side" }, h("h2", {}, "Stages"), stages, h("details", { open: true }, h("summary", {}, "Log"), log)), h("div", { class: "run-main" }, growing, sections)));
   void show();
   return { element, onRun, onLive: () => void show(), onJobs };
 }
@@ -110,6 +124,28 @@ function figureCharts(state: RunState): HTMLElement[] {
     };
     return chart(model, { aspect: 0.3 });
   });
+}
+
+/** The replicates of the bootstrap, law by law, as far as the log tells; the newest law comes first. */
+function cloudCharts(state: RunState): HTMLElement[] {
+  return state.clouds.filter(({ draws }) => draws.length > 1).reverse().map(({ library, terms, draws }) => {
+    const quantities = terms.map((name, index) => ({ name, unit: "", value: middleOf(draws.map((draw) => draw[index] ?? 0)), low: null, high: null, truth: null }));
+    const model: Pairs = {
+      kind: "pairs", title: `Bootstrap of ${library}: ${draws.length} replicates so far`, quantities, samples: draws, alt: `Coefficients of the replicates of ${library}`,
+      centre: null, covariance: null, radius: 0, caption: "", colour: "blue",
+    };
+    const element = pairs(model);
+    element.dataset["cloud"] = library;
+    element.dataset["draws"] = String(draws.length);
+    return element;
+  });
+}
+
+/** Return the median. */
+export function middleOf(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? (sorted[half] as number) : ((sorted[half - 1] ?? NaN) + (sorted[half] ?? NaN)) / 2;
 }
 
 /** The queue: what waits, runs and has ended. */
