@@ -5,18 +5,22 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import numpy as np
 import psutil
 import pytest
 from PIL import Image
 from studio_server import Client, serving
+from study_folders import DIFFUSION, make_study
 
 from video2pde.errors import InputError
 from video2pde.pipeline import STAGES as PIPELINE_STAGES
@@ -182,6 +186,61 @@ def test_checks_are_those_of_the_recording_stage(client: Client) -> None:
     assert "at least two are needed" in json.loads(broken.body.splitlines()[-1])["error"]
 
 
+def test_studies_are_listed_and_compared(tmp_path: Path) -> None:
+    """A study is a card with its shared law; beside it are its films' runs; it stands in a comparison like a run."""
+    make_study(tmp_path / "ink")
+    make_study(tmp_path / "begun", finished=False)
+    with serving(tmp_path) as client:
+        client.enter()
+        cards = {card["name"]: card for card in client.get("library").json["cards"]}
+        found = client.get("compare", run=["ink", "begun"]).json["runs"]
+        document = client.get("page", run="ink").json
+        assert client.get("compare", run=["nothing"]).status == 400
+    assert {name for name, card in cards.items() if card["kind"] == "study"} == {"ink", "begun"}
+    assert {f"ink/films/{film}" for film in DIFFUSION} < cards.keys()
+    ink = cards["ink"]["details"]
+    assert (ink["verdict"], ink["one_law"], ink["finished"], ink["failed"]) == ("law", True, True, ["broken"])
+    assert ink["terms"] == {"laplacian": {"value": 1.0, "low": 0.97, "high": 1.03}}
+    assert ink["rrmse"] == 0.04
+    assert cards["begun"]["details"]["verdict"] == "unfinished"
+    assert [(run["kind"], run["name"]) for run in found] == [("study", "ink"), ("study", "begun")]
+    assert found[0]["units"] == {"laplacian": "mm²/s"}
+    assert "films-and-law" in [section["id"] for section in document["sections"]]
+
+
+def test_a_folder_that_is_no_study_is_not_taken_for_one(tmp_path: Path) -> None:
+    outside = make_study(tmp_path / "outside")
+    folder = tmp_path / "open"
+    linked = folder / "linked"
+    (linked / "stages").mkdir(parents=True)
+    (linked / "settings.toml").write_text("")
+    (linked / "films").symlink_to(outside / "films")
+    damaged = make_study(folder / "damaged")
+    (damaged / "result.json").write_text('{"kind": "study", "selected": 3}')
+    with serving(folder) as client:
+        client.enter()
+        cards = {card["name"]: card for card in client.get("library").json["cards"]}
+    assert cards["linked"]["kind"] == "run"
+    assert cards["damaged"]["details"]["verdict"] == "unreadable"
+    assert not any(name.startswith("linked/") for name in cards)
+
+
+def test_closing_the_studio_ends_a_check_that_is_under_way(tmp_path: Path) -> None:
+    np.save(tmp_path / "long.npy", np.zeros((400, 200, 200), np.uint8))
+    wish = {"film": "long.npy", "preset": "quick", "settings": {"recording.fps": 10}}
+    before = set(psutil.Process().children())
+    with ThreadPoolExecutor(1) as pool:
+        with serving(tmp_path) as client:
+            client.enter()
+            asked = pool.submit(client.post, "checks", wish)
+            end = time.monotonic() + 20
+            while set(psutil.Process().children()) == before:
+                assert time.monotonic() < end, "no check was started"
+                time.sleep(0.02)
+        assert set(psutil.Process().children()) <= before
+        assert b"error" in asked.result(20).body
+
+
 def test_a_dropped_file_is_whole_or_absent(client: Client, folder: Path) -> None:
     data = (folder / "plume.npy").read_bytes()
     before = sorted(path.name for path in folder.iterdir())
@@ -303,15 +362,27 @@ def test_scrubbing_a_large_film_takes_little_memory(tmp_path: Path) -> None:
             picture = np.full((1080, 1280), number, np.uint8)
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="yuv420p")))
     assert (tmp_path / "large.avi").stat().st_size > 160_000_000
-    process = psutil.Process()
-    with serving(tmp_path) as client:
-        client.enter()
+    with _studio_process(tmp_path) as (client, process):
         client.get("frame", name="large.avi", number=0, side=640)
         before = process.memory_full_info().uss
         for number in [*range(0, 120, 2), *range(119, 0, -7)]:
             answer = client.get("frame", name="large.avi", number=number, side=640)
             assert abs(shown(answer.body).mean() - (number - 16) * 255 / 219 * (number > 16)) < 2
         assert process.memory_full_info().uss - before < 110_000_000
+
+
+@contextmanager
+def _studio_process(folder: Path) -> Iterator[tuple[Client, psutil.Process]]:
+    """Start the studio by its command: its memory is then its own, and not that of the tests."""
+    command = [sys.executable, "-u", "-m", "video2pde.cli", "studio", str(folder), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout is not None
+            address = next(urlsplit(line.strip()) for line in started.stdout if "token=" in line)
+            assert address.port is not None
+            yield Client(address.port).enter(parse_qs(address.query)["token"][0]), psutil.Process(started.pid)
+        finally:
+            started.terminate()
 
 
 def test_the_log_tells_how_a_run_stands(tmp_path: Path) -> None:
@@ -329,6 +400,9 @@ def test_the_log_tells_how_a_run_stands(tmp_path: Path) -> None:
         "INFO    refinement: 100 of 1000 after 6 s, about 54 s left, C: grad_squared 8.5, laplacian 0.6",
         "INFO    refinement: 200 of 1000 after 12 s, about 48 s left, C: grad_squared 9, laplacian 6e-01",
         "WARNING the camera shakes",
+        "DEBUG   replicates of C (grad_squared, laplacian): 9.01 0.6; 8.9 7e-01",
+        "DEBUG   replicates of C (grad_squared, laplacian): nan 0.6; 9.2 0.55",
+        "DEBUG   replicates of A (laplacian): 0.61",
     ]
     (tmp_path / "log.txt").write_text("\n".join(f"{stamp} {line}" for line in lines))
     state = read_state(tmp_path)
@@ -341,6 +415,12 @@ def test_the_log_tells_how_a_run_stands(tmp_path: Path) -> None:
         "C: grad_squared": [[100.0, 8.5], [200.0, 9.0]],
         "C: laplacian": [[100.0, 0.6], [200.0, 0.6]],
     }
+    clouds = {cloud.library: (cloud.terms, cloud.draws) for cloud in state.clouds}
+    assert clouds == {
+        "C": (["grad_squared", "laplacian"], [[9.01, 0.6], [8.9, 0.7], [9.2, 0.55]]),
+        "A": (["laplacian"], [[0.61]]),
+    }
+    assert not any("replicates" in line for line in state.lines)
     assert state.warnings == ["the camera shakes"]
     assert state.stopped == ""
     assert by_name["test"].state == "waiting"

@@ -1,4 +1,4 @@
-"""Runs side by side: coefficients with intervals, errors, and the settings in which they differ."""
+"""Runs and studies side by side: coefficients with intervals, errors, and the settings in which they differ."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from typing import Any
 from video2pde.errors import InputError
 from video2pde.settings import load_settings, PRESETS, Section, Settings
 from video2pde.studio.folder import Folder
-from video2pde.studio.library import describe_run, is_run
+from video2pde.studio.library import describe_run, is_worked_in
 
 MOST = 8
 
 
 def compare_runs(folder: Folder, names: Sequence[str]) -> dict[str, Any]:
-    """Put finished runs side by side."""
+    """Put finished runs and studies side by side; of a study, its shared law."""
     if not 1 <= len(names) <= MOST:
-        raise InputError(f"pick one to {MOST} runs")
+        raise InputError(f"pick one to {MOST} runs or studies")
     runs = []
     for name in dict.fromkeys(names):
         path = folder.find(name)
-        if not is_run(path):
-            raise InputError(f"'{name}' is not the folder of a run")
+        if not is_worked_in(path):
+            raise InputError(f"'{name}' is not the folder of a run or a study")
         card = describe_run(folder, path)
-        runs.append({"name": name, **card.details, **_more(path)})
+        more = _of_study(card.details) if card.kind == "study" else _more(path)
+        runs.append({"name": name, "kind": card.kind, **card.details, **more})
     return {"runs": runs, "differences": _differences(folder, [run["name"] for run in runs])}
 
 
@@ -46,6 +47,12 @@ def _more(path: Path) -> dict[str, Any]:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {"units": {}, "errors": {}, "baselines": {}, "reason": "", "length": ""}
+
+
+def _of_study(details: dict[str, Any]) -> dict[str, Any]:
+    """Say of a study what a run's comparison needs; lengths are those of its units."""
+    relative = any("image unit" in unit for unit in details["units"].values())
+    return {"errors": {"rrmse": details["rrmse"]}, "baselines": {}, "length": "image units" if relative else ""}
 
 
 def _differences(folder: Folder, names: Sequence[str]) -> list[dict[str, Any]]:

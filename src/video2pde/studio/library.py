@@ -1,4 +1,4 @@
-"""What lies in the folder: recordings and runs, as the library shows them."""
+"""What lies in the folder: recordings, runs and studies, as the library shows them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from video2pde.recording.pictures import PICTURE_SUFFIXES
 from video2pde.recording.source import KNOWN_SUFFIXES
 from video2pde.runs.listing import summarise_run, UNFINISHED
 from video2pde.studio.folder import Folder
+from video2pde.studio.studies import FILMS, is_study, summarise_study
 
 DEPTH = 4
 MOST = 2000
@@ -24,7 +25,7 @@ FEW_PICTURES = 5
 
 @dataclass(frozen=True)
 class Card:
-    """One recording or run: its name in the folder, when it changed (s since 1970), and what is known of it."""
+    """One recording, run or study: its name in the folder, when it changed (s since 1970), and what is known of it."""
 
     kind: str
     name: str
@@ -34,7 +35,7 @@ class Card:
 
 
 def list_library(folder: Folder) -> dict[str, Any]:
-    """List recordings and runs, newest first; links that lead out of the folder are left out."""
+    """List recordings, runs and studies, newest first; links that lead out of the folder are left out."""
     cards: list[Card] = []
     for card in _walk(folder, folder.root, 0):
         cards.append(card)
@@ -50,6 +51,11 @@ def list_library(folder: Folder) -> dict[str, Any]:
 
 def is_run(path: Path) -> bool:
     """Tell whether a folder is that of a run."""
+    return is_worked_in(path) and not is_study(path)
+
+
+def is_worked_in(path: Path) -> bool:
+    """Tell whether a folder is that of a run or a study."""
     return (path / "stages").is_dir() and (path / "settings.toml").is_file()
 
 
@@ -68,17 +74,18 @@ def is_running(path: Path) -> bool:
 
 
 def describe_run(folder: Folder, path: Path) -> Card:
-    """Sum a run up as a card."""
+    """Sum a run, or a study, up as a card."""
     result = path / "result.json"
     shown = result if result.is_file() else path / "settings.toml"
+    study = is_study(path)
     try:
-        details = asdict(summarise_run(path))
+        details = summarise_study(path) if study else {**asdict(summarise_run(path)), "film": _film_of(result)}
     except InputError as error:
-        details = {"verdict": "unreadable", "problem": str(error)}
+        details = {"verdict": "unreadable", "problem": str(error), "film": None}
     details.pop("folder", None)
-    details |= {"film": _film_of(result), "running": is_running(path), "page": (path / "report.html").is_file()}
+    details |= {"running": is_running(path), "page": (path / "report.html").is_file()}
     details["finished"] = details["verdict"] not in (UNFINISHED, "unreadable")
-    return Card("run", folder.name(path), shown.stat().st_mtime, folder.version(shown), details)
+    return Card("study" if study else "run", folder.name(path), shown.stat().st_mtime, folder.version(shown), details)
 
 
 def _walk(folder: Folder, at: Path, depth: int) -> Iterator[Card]:
@@ -95,8 +102,11 @@ def _walk(folder: Folder, at: Path, depth: int) -> Iterator[Card]:
             continue
         try:
             if entry.is_dir():
-                if is_run(entry):
-                    yield describe_run(folder, entry)
+                if is_worked_in(entry):
+                    card = describe_run(folder, entry)
+                    yield card
+                    if card.kind == "study" and card.details["films"]:
+                        yield from _walk(folder, entry / FILMS, depth + 1)
                 elif depth < DEPTH:
                     yield from _walk(folder, entry, depth + 1)
             elif entry.suffix.lower() in KNOWN_SUFFIXES and entry.is_file():

@@ -3,6 +3,7 @@ import { linearTicks, makeScale, widen, type Interval as Range } from "../chart/
 import { h, onWidth, s } from "../dom.ts";
 import type { Page, Player, Table } from "../model.ts";
 import { decompress, fromBase64, undelta } from "../player/decode.ts";
+import { mountPage } from "../page.ts";
 import { Panel } from "../player/panel.ts";
 import { table } from "../table.ts";
 import { ask, get } from "./api.ts";
@@ -11,15 +12,22 @@ import { link, VERDICTS, type View } from "./shell.ts";
 
 const ERRORS: [string, string][] = [["rrmse", "held-out error"], ["one_step_rrmse", "one-step error"], ["front_rmse", "front error"], ["centroid_rmse", "centroid error"]];
 
-/** Runs side by side: coefficients as a forest plot, errors, differing settings, films in step. */
+const MOST = 8;
+
+/** Runs and studies side by side: coefficients as a forest plot, errors, differing settings, films in step. */
 export function compareView(names: string[]): View {
   const element = h("section", { class: "view compare" }, h("h1", {}, "Compare"), h("p", {}, "Reading…"));
   const open = async (): Promise<void> => {
     try {
       const found = await get<Comparison>("compare", { run: names });
+      const [first] = found.runs;
+      if (found.runs.length === 1 && first?.kind === "study") {
+        await openStudy(element, first);
+        return;
+      }
       element.replaceChildren(
         h("h1", {}, "Compare"),
-        h("ul", { class: "compared" }, ...found.runs.map((run) => h("li", {}, link({ view: "result", run: run.name }, "", run.name), ` ${VERDICTS[run.verdict]?.[0] ?? run.verdict}${run.equation === "" ? "" : `: ${run.equation}`}`))),
+        h("ul", { class: "compared" }, ...found.runs.map((run) => h("li", {}, link(run.kind === "study" ? { view: "compare", runs: [run.name] } : { view: "result", run: run.name }, "", run.name), `${run.kind === "study" ? " (study, the shared law)" : ""} ${VERDICTS[run.verdict]?.[0] ?? run.verdict}${run.equation === "" ? "" : `: ${run.equation}`}`))),
         h("h2", {}, "Coefficients"), ...[units(found)].filter((part) => part !== null), ...forests(found.runs),
         h("h2", {}, "Errors"), errors(found.runs),
         h("h2", {}, "Settings that differ"), differences(found),
@@ -31,6 +39,22 @@ export function compareView(names: string[]): View {
   };
   void open();
   return { element };
+}
+
+/** A study's own page: the shared law, forest plots, whether it is one law, films left out, tables, films in step. */
+async function openStudy(element: HTMLElement, study: ComparedRun): Promise<void> {
+  const runs = (study.films ?? []).map((film) => `${study.name}/films/${film}`);
+  const bar = h("nav", { class: "tools", "aria-label": "This study" }, runs.length > 0 && link({ view: "compare", runs: runs.slice(0, MOST) }, "button", runs.length > MOST ? `Compare its first ${MOST} films as runs` : "Compare its films as runs"));
+  const page = h("div", { class: "embedded" });
+  element.replaceChildren(bar, page);
+  const answer = study.page ? await ask("page", { run: study.name }) : null;
+  if (answer === null || answer.status === 204) {
+    page.append(h("h1", {}, study.name), h("p", {}, `This study is ${study.running ? "under way" : "not finished"}: ${runs.length} of its films have been begun. Its command goes on from there.`));
+  } else {
+    const model = (await answer.json()) as Page;
+    mountPage(page, model, async (film) => (await ask("page/film", { run: study.name, film })).text(), { embedded: true });
+  }
+  element.dataset["ready"] = "true";
 }
 
 function forests(runs: ComparedRun[]): HTMLElement[] {

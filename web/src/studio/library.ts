@@ -1,7 +1,7 @@
 import { formatValue } from "../chart/format.ts";
 import { h } from "../dom.ts";
 import { address, get, upload } from "./api.ts";
-import type { Card, Library, RecordingCard, RunCard } from "./model.ts";
+import type { Card, Library, RecordingCard, RunCard, StudyCard } from "./model.ts";
 import { button, complain, link, say, sayBytes, sayDate, saySeconds, VERDICTS, type View } from "./shell.ts";
 
 const ORDERS: Record<string, (a: Card, b: Card) => number> = {
@@ -12,18 +12,24 @@ const ORDERS: Record<string, (a: Card, b: Card) => number> = {
 };
 
 function errorOf(card: Card): number {
-  return card.kind === "run" ? (card.details.rrmse ?? Infinity) : Infinity;
+  return card.kind === "recording" ? Infinity : (card.details.rrmse ?? Infinity);
 }
 
-/** Recordings and runs of the folder as cards; a film can be dropped. */
+/** What of a card can be searched for. */
+function wordsOf(card: Card): string {
+  if (card.kind === "recording") return `${card.name} ${card.details.format}`;
+  return `${card.name} ${card.details.equation} ${card.details.verdict}${card.kind === "study" ? ` ${card.details.title}` : ""}`;
+}
+
+/** Recordings, runs and studies of the folder as cards; a film can be dropped. */
 export function libraryView(compare: (runs: string[]) => void): View {
   let cards: Card[] = [];
   const chosen = new Set<string>();
-  const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search recordings and runs" });
+  const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search recordings, runs and studies" });
   const order = h("select", { "aria-label": "Order" }, ...Object.keys(ORDERS).map((name) => h("option", {}, name)));
-  const kind = h("select", { "aria-label": "What is shown" }, h("option", { value: "" }, "everything"), h("option", { value: "recording" }, "recordings"), h("option", { value: "run" }, "runs"));
+  const kind = h("select", { "aria-label": "What is shown" }, h("option", { value: "" }, "everything"), h("option", { value: "recording" }, "recordings"), h("option", { value: "run" }, "runs"), h("option", { value: "study" }, "studies"));
   const together = button("Compare", () => compare([...chosen]), { disabled: true });
-  const grid = h("ul", { class: "cards", "aria-label": "Recordings and runs" });
+  const grid = h("ul", { class: "cards", "aria-label": "Recordings, runs and studies" });
   const count = h("p", { class: "fine", role: "status" });
   const pick = h("input", { type: "file", multiple: true, class: "away", "aria-label": "Choose films to add", tabindex: "-1" });
   const drop = h("div", { class: "drop" }, h("strong", {}, "Drop a film here"), " or ", button("choose a file", () => pick.click()), h("span", { class: "fine" }, " mp4, mov, avi, mkv, webm, GIF, TIFF stack, .npy or .npz; it is copied into the folder."), pick);
@@ -45,22 +51,15 @@ export function libraryView(compare: (runs: string[]) => void): View {
     const words = search.value.trim().toLowerCase();
     const shown = cards
       .filter((card) => kind.value === "" || card.kind === kind.value)
-      .filter((card) => words === "" || `${card.name} ${card.kind === "run" ? `${card.details.equation} ${card.details.verdict}` : card.details.format}`.toLowerCase().includes(words))
+      .filter((card) => words === "" || wordsOf(card).toLowerCase().includes(words))
       .sort(ORDERS[order.value] ?? ORDERS["newest first"]);
-    grid.replaceChildren(...shown.map((card) => (card.kind === "run" ? runCard(card) : recordingCard(card))));
+    grid.replaceChildren(...shown.map((card) => (card.kind === "recording" ? recordingCard(card) : card.kind === "run" ? runCard(card) : studyCard(card))));
     count.textContent = cards.length === 0 ? "Nothing here yet: drop a film, or put one into the folder." : `${shown.length} of ${cards.length} shown`;
   }
 
   function runCard(card: RunCard): HTMLElement {
     const { details, name } = card;
     const [word, level] = VERDICTS[details.running ? "unfinished" : details.verdict] ?? [details.verdict, "info"];
-    const box = h("input", { type: "checkbox", "aria-label": `Compare ${name}`, checked: chosen.has(name), disabled: !details.finished });
-    box.addEventListener("change", () => {
-      if (box.checked) chosen.add(name);
-      else chosen.delete(name);
-      together.disabled = chosen.size < 2;
-      together.textContent = chosen.size > 1 ? `Compare ${chosen.size}` : "Compare";
-    });
     const place = details.finished && details.page ? { view: "result", run: name } : { view: "run", run: name };
     return h("li", { class: "card" },
       details.film !== null && picture(details.film),
@@ -70,7 +69,32 @@ export function libraryView(compare: (runs: string[]) => void): View {
         details.equation !== "" && h("p", { class: "card-law" }, details.equation),
         details.problem !== undefined && h("p", { class: "fine" }, details.problem),
         h("p", { class: "fine" }, sayDate(card.changed), details.seconds !== null && `, took ${saySeconds(details.seconds)}`),
-        h("label", { class: "card-pick" }, box, "compare")));
+        pickBox(name, details.finished)));
+  }
+
+  function studyCard({ name, details, changed }: StudyCard): HTMLElement {
+    const [word, level] = VERDICTS[details.running ? "unfinished" : details.verdict] ?? [details.verdict, "info"];
+    const differ = details.one_law === false || details.another_law.length > 0;
+    return h("li", { class: "card" },
+      h("div", { class: "card-text" },
+        h("h2", {}, link({ view: "compare", runs: [name] }, "card-link", name)),
+        h("p", { class: "card-line" }, h("span", { class: "badge info" }, `study of ${details.films.length} films`), h("span", { class: `badge ${level}` }, details.running ? "running" : word), differ && h("span", { class: "badge warning" }, "films differ")),
+        details.title !== "" && details.title !== name && h("p", {}, details.title),
+        details.equation !== "" && h("p", { class: "card-law" }, details.equation),
+        details.rrmse !== null && h("p", {}, `error of a film left out ${formatValue(100 * details.rrmse, 3)} % at worst`),
+        details.problem !== undefined && h("p", { class: "fine" }, details.problem),
+        h("p", { class: "fine" }, sayDate(changed)), pickBox(name, details.finished)));
+  }
+
+  function pickBox(name: string, finished: boolean): HTMLElement {
+    const box = h("input", { type: "checkbox", "aria-label": `Compare ${name}`, checked: chosen.has(name), disabled: !finished });
+    box.addEventListener("change", () => {
+      if (box.checked) chosen.add(name);
+      else chosen.delete(name);
+      together.disabled = chosen.size < 2;
+      together.textContent = chosen.size > 1 ? `Compare ${chosen.size}` : "Compare";
+    });
+    return h("label", { class: "card-pick" }, box, "compare");
   }
 
   function recordingCard(card: RecordingCard): HTMLElement {

@@ -17,10 +17,20 @@ export interface RunDetails {
   page: boolean;
   problem?: string;
 }
+/** Of a study: the shared law, and the error on the film that the law of the others predicts worst. */
+export interface StudyDetails extends Omit<RunDetails, "film"> {
+  title: string;
+  reason: string;
+  one_law: boolean | null;
+  another_law: string[];
+  films: string[];
+  failed: string[];
+}
 export interface RecordingDetails { format: string; bytes: number | null }
 export interface RunCard { kind: "run"; name: string; changed: number; version: string; details: RunDetails }
 export interface RecordingCard { kind: "recording"; name: string; changed: number; version: string; details: RecordingDetails }
-export type Card = RunCard | RecordingCard;
+export interface StudyCard { kind: "study"; name: string; changed: number; version: string; details: StudyDetails }
+export type Card = RunCard | RecordingCard | StudyCard;
 export interface Library { folder: string; cards: Card[]; more: boolean }
 
 export interface FilmInfo {
@@ -81,10 +91,13 @@ export interface RunState {
   lines: string[];
   warnings: string[];
   figures: Record<string, [number, number][]>;
+  clouds: { library: string; terms: string[]; draws: number[][] }[];
   stopped: string;
 }
 export interface ComparedRun extends RunDetails {
   name: string;
+  kind: "run" | "study";
+  films?: string[];
   units: Record<string, string>;
   errors: Record<string, Value>;
   baselines: Record<string, Value>;
