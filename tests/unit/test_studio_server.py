@@ -30,6 +30,8 @@ from video2pde.studio.jobs import Job
 from video2pde.studio.pages import read_page
 from video2pde.studio.prepare import Wish
 from video2pde.studio.reader import Reader
+from video2pde.studio.screen import OpenFilm, SHOWN_SIDE
+from video2pde.studio.store import Shot, Store
 from video2pde.studio.upload import clean_name
 from video2pde.studio.watch import read_state, STAGES
 
@@ -333,6 +335,43 @@ def test_films_give_the_frames_that_a_run_reads(tmp_path: Path) -> None:
             assert np.array_equal(picture, expected[number][1])
     finally:
         reader.close()
+
+
+def test_frames_that_are_kept_are_those_that_are_decoded(tmp_path: Path) -> None:
+    """A film is read once in the background; from then on every frame is there, the same to the byte."""
+    film = OpenFilm("film.mp4", "1", render_small_film(tmp_path), Store(tmp_path))
+    try:
+        end = time.monotonic() + 30
+        while film.kept(39, SHOWN_SIDE, quick=False) is None:
+            assert time.monotonic() < end, "the frames are not kept"
+            time.sleep(0.02)
+        for number in (0, 7, 31, 39):
+            kept, decoded = film.kept(number, SHOWN_SIDE, quick=False), film.shot(number, SHOWN_SIDE)
+            assert kept is not None
+            assert (kept.number, kept.jpeg) == (number, decoded.jpeg)
+            assert kept.time == pytest.approx(decoded.time)
+        assert film.kept(7, 30, quick=False) is None  # another size was asked for
+        near = film.kept(7, 30, quick=True)
+        assert near is not None
+        assert near.number == 7
+    finally:
+        film.close()
+
+
+def test_what_is_kept_of_a_long_film_is_bounded(tmp_path: Path) -> None:
+    store = Store(tmp_path, most=1000)
+    store.plan(100, Shot(0, 0.0, b"x" * 100))
+    assert store.stride == 12
+    shots = [Shot(number, float(number), bytes([number]) * 100) for number in range(0, 1200, store.stride)[:12]]
+    assert [store.put(shot) for shot in shots] == [True] * 10 + [False] * 2
+    assert store.near(30) == shots[2]  # halfway: to the even one
+    assert store.near(31) == shots[3]
+    assert store.get(31) is None
+    assert not any(path.name.startswith(".frames") for path in tmp_path.iterdir())
+    store.close()
+    assert store.near(31) is None
+    assert not store.put(shots[0])
+    assert Store(tmp_path, most=-1).get(0) is None
 
 
 def render_small_film(folder: Path) -> Path:

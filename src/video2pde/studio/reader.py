@@ -1,6 +1,7 @@
 """Single frames of a recording by their number, with memory that does not grow with the film.
 
-A film is decoded from the key frame before the one that is wanted, or onwards from where the last request ended.
+A film is decoded from the key frame before the one that is wanted, or onwards from where the last request ended; frames
+on the way that no other is predicted from are left out.
 Its frame times are read in the background from the packets, which need no decoding; until then the declared frame
 rate stands for them.
 """
@@ -8,13 +9,16 @@ rate stands for them.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 from av.container import InputContainer
 from av.error import FFmpegError
+from av.packet import Packet
 from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
@@ -123,7 +127,8 @@ class _Film:
     def __init__(self, film: Film, count: bool) -> None:
         self._film = film
         self._container: InputContainer | None = None
-        self._decoded: Iterator[VideoFrame] | None = None
+        self._packets: Iterator[Packet[VideoStream]] | None = None
+        self._decoded: deque[VideoFrame] = deque()
         self._ahead: VideoFrame | None = None
         self._pixels: PixelFormat | None = None
         self._ticks: list[int] | None = None
@@ -156,7 +161,8 @@ class _Film:
         here = None if self._ahead is None else self._ahead.pts
         if here is None or not here - slack <= wanted <= here + ONWARDS * interval:
             container.seek(max(wanted, 0), stream=stream, backward=True)
-            self._decoded, self._ahead = iter(container.decode(stream)), None
+            self._packets, self._ahead = iter(container.demux(stream)), None
+            self._decoded.clear()
         frame = self._advance(wanted - slack)
         tick = float(stream.time_base or 0)
         pixels = self._pixels = self._pixels or PixelFormat.of(frame)
@@ -166,12 +172,17 @@ class _Film:
     def _advance(self, wanted: int) -> VideoFrame:
         """Decode until the frame that stands at ``wanted``; at the end of the film its last one."""
         found = self._ahead
-        assert self._decoded is not None
+        assert self._packets is not None
         while found is None or (found.pts or 0) < wanted:
-            following = next(self._decoded, None)
-            if following is None:
+            if self._decoded:
+                found = self._decoded.popleft()
+                continue
+            packet = next(self._packets, None)
+            if packet is None:
                 break
-            found = following
+            early = packet.pts is not None and packet.pts < wanted
+            packet.stream.codec_context.skip_frame = "NONREF" if early else "DEFAULT"
+            self._decoded.extend(packet.decode())
         if found is None:
             raise InputError(f"{self._film.path.name} has no frame there")
         self._ahead = found
@@ -181,7 +192,8 @@ class _Film:
         if self._container is None:
             self._container = open_container(self._film.path)
             self._container.streams.video[0].thread_type = "SLICE"
-            self._decoded = self._ahead = None
+            self._packets = self._ahead = None
+            self._decoded.clear()
         return self._container
 
     def _count(self) -> None:
@@ -206,4 +218,5 @@ class _Film:
     def close(self) -> None:
         if self._container is not None:
             self._container.close()
-        self._container = self._decoded = self._ahead = None
+        self._container = self._packets = self._ahead = None
+        self._decoded.clear()

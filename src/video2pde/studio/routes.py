@@ -22,7 +22,8 @@ from video2pde.studio.hub import Hub
 from video2pde.studio.library import describe_run, is_run, is_running, list_library
 from video2pde.studio.pages import PageData, read_page
 from video2pde.studio.prepare import look_at, plan_run, suggest_out, Wish
-from video2pde.studio.screen import ReplacedError, Shot
+from video2pde.studio.screen import ReplacedError
+from video2pde.studio.store import Shot
 from video2pde.studio.upload import DiskFullError, receive
 from video2pde.studio.watch import STAGES
 

@@ -1,12 +1,12 @@
-"""Frames for the page: opened recordings, small stand-ins for quick scrubbing, and a store of finite size."""
+"""Frames for the page: recordings that are open, pictures that are kept on the disk, and the last few in memory."""
 
 from __future__ import annotations
 
 import io
+import tempfile
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +20,20 @@ from video2pde.recording.source import open_recording
 from video2pde.settings import RecordingSettings
 from video2pde.studio.folder import Folder
 from video2pde.studio.reader import Reader
+from video2pde.studio.store import Shot, Store, yield_to_others
 
 OPEN_FILMS = 3
 STORE_BYTES = 48_000_000
-STAND_INS = 300
-STAND_IN_SIDE = 480
-STAND_IN_SECONDS = 180.0
+SHOWN_SIDE = 1280
+"""Pixels along the longer side of the pictures that are kept: what a page asks for."""
+READING_SECONDS = 900.0
+"""Seconds after which the reading of a recording in the background ends, done or not."""
 THUMBNAIL = 360
 QUALITY = 88
 
 
 class ReplacedError(InputError):
     """The recording is not the one that the page shows."""
-
-
-@dataclass(frozen=True)
-class Shot:
-    """A picture for the screen: which frame it is, its time in seconds (NaN: none), and a JPEG."""
-
-    number: int
-    time: float
-    jpeg: bytes
 
 
 class Screen:
@@ -62,7 +55,7 @@ class Screen:
         with self._lock:
             film = self._films.get((name, now))
             if film is None:
-                film = OpenFilm(name, now, path)
+                film = OpenFilm(name, now, path, Store(self._place()))
                 self._films[name, now] = film
             self._films.move_to_end((name, now))
             gone = [self._films.popitem(last=False)[1] for _ in range(len(self._films) - OPEN_FILMS)]
@@ -78,13 +71,19 @@ class Screen:
             if key in self._shots:
                 self._shots.move_to_end(key)
                 return self._shots[key]
-        if quick:
-            near = film.stand_in(number)
-            if near is not None:
-                return near
+        kept = film.kept(number, side, quick)
+        if kept is not None:
+            return kept
         shot = film.shot(number, side)
         self._keep(key, shot)
         return shot
+
+    def _place(self) -> Path:
+        """Return the folder for pictures of frames: the studio's own, or where nothing can be written, the system's."""
+        try:
+            return self._folder.own
+        except OSError:
+            return Path(tempfile.gettempdir())
 
     def thumbnail(self, name: str) -> Shot:
         """Return a small picture from the middle of a recording, without keeping it open."""
@@ -121,16 +120,14 @@ class Screen:
 class OpenFilm:
     """One recording that a page looks at."""
 
-    def __init__(self, name: str, version: str, path: Path) -> None:
-        self.name, self.version, self.path = name, version, path
+    def __init__(self, name: str, version: str, path: Path, store: Store) -> None:
+        self.name, self.version, self.path, self._store = name, version, path, store
         self.reader = Reader(path)
         self.header: Header = self.reader.header
         self._range = _shown_range(self.reader)
-        self._stand_ins: dict[int, Shot] = {}
-        self._stride = 1
         self._seen: tuple[tuple[Any, ...], Seen] | None = None
         self._closed = threading.Event()
-        threading.Thread(target=self._make_stand_ins, name="stand-ins", daemon=True).start()
+        threading.Thread(target=self._fill_store, name="frames", daemon=True).start()
 
     def describe(self) -> dict[str, Any]:
         """Say what the recording is, for the page."""
@@ -163,27 +160,33 @@ class OpenFilm:
         at, picture = self.reader.frame(number)
         return Shot(number, at, _jpeg(picture, self.header, self._range, side))
 
-    def stand_in(self, number: int) -> Shot | None:
-        """Return the small picture of the nearest frame that there is one of; None where there is none yet."""
-        stride = self._stride
-        return self._stand_ins.get(round(number / stride) * stride)
+    def kept(self, number: int, side: int, quick: bool) -> Shot | None:
+        """Return a frame that is kept as it is asked for; ``quick``: of any size, and one that is near will do."""
+        if quick:
+            return self._store.near(number)
+        size = (self.header.height, self.header.width)
+        return self._store.get(number) if _reduction(size, side) == _reduction(size, SHOWN_SIDE) else None
 
     def close(self) -> None:
         self._closed.set()
         self.reader.close()
+        self._store.close()
 
-    def _make_stand_ins(self) -> None:
-        """Read the recording once, gently, and keep every n-th frame small."""
-        self._stride = stride = max(1, -(-(self.header.frames or STAND_INS) // STAND_INS))
+    def _fill_store(self) -> None:
+        """Read the recording once, when nothing else is to be done, and keep its frames."""
+        yield_to_others()
         started = time.monotonic()
         try:
             for number, frame in enumerate(open_recording(self.path).frames()):
-                if self._closed.is_set() or time.monotonic() - started > STAND_IN_SECONDS:
+                if self._closed.is_set() or time.monotonic() - started > READING_SECONDS:
                     return
-                if number % stride == 0 and len(self._stand_ins) < 2 * STAND_INS:
-                    jpeg = _jpeg(frame.picture, self.header, self._range, STAND_IN_SIDE)
-                    self._stand_ins[number] = Shot(number, frame.time, jpeg)
-                    time.sleep(0.002)  # requests come first
+                if number % self._store.stride == 0:
+                    shot = Shot(number, frame.time, _jpeg(frame.picture, self.header, self._range, SHOWN_SIDE))
+                    if number == 0:
+                        self._store.plan(self.header.frames or 1, shot)
+                    if not self._store.put(shot):
+                        return
+                    time.sleep(0.001)  # requests come first
         except (InputError, OSError):
             return  # what is damaged says so where it is shown
 
@@ -211,7 +214,7 @@ def _shown_range(reader: Reader) -> tuple[float, float]:
 
 def _jpeg(picture: Picture, header: Header, shown: tuple[float, float], side: int) -> bytes:
     """Reduce a picture and pack it for the screen."""
-    step = max(1, -(-max(picture.shape) // max(16, side)))
+    step = _reduction(picture.shape, side)
     image = Image.fromarray(_levels(picture, header, shown)) if picture.dtype != np.uint8 or header.black else None
     image = image or Image.fromarray(np.ascontiguousarray(picture))
     if step > 1:
@@ -219,6 +222,11 @@ def _jpeg(picture: Picture, header: Header, shown: tuple[float, float], side: in
     packed = io.BytesIO()
     image.save(packed, "JPEG", quality=QUALITY)
     return packed.getvalue()
+
+
+def _reduction(size: tuple[int, ...], side: int) -> int:
+    """Return how many pixels become one so that the longer side has at most ``side``."""
+    return max(1, -(-max(size) // max(16, side)))
 
 
 def _levels(picture: Picture, header: Header, shown: tuple[float, float]) -> Any:
