@@ -69,10 +69,12 @@ class QuietEvents:
     def progress(self, done: int, total: int | None, note: str = "") -> None:
         total = total or None
         self.show_progress(done, total, note)
-        if self._is_due(done, total):
+        due = self._is_due(done, total)
+        if due or note:  # figures so far are logged at every step: who watches the run draws them
             line = describe_progress(done, total, time.monotonic() - self._started, note)
-            LOGGER.info("%s: %s", self.name, line)
-            self.show_line(line)
+            LOGGER.log(logging.INFO if due else logging.DEBUG, "%s: %s", self.name, line)
+            if due:
+                self.show_line(line)
 
     def note(self, text: str) -> None:
         LOGGER.info("%s", text)

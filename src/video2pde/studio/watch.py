@@ -91,7 +91,8 @@ def read_state(out: Path) -> RunState:
         if match := DRAWN.match(text):
             _add_draws(state, *match.groups())
             continue
-        state.lines.append(text)
+        if level != "DEBUG":
+            state.lines.append(text)
         if level == "WARNING":
             state.warnings.append(text)
         elif level == "ERROR":
