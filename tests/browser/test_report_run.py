@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import error_at, let_it_draw, watched_page
+from watching import error_at, let_it_draw, wait_until, watched_page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "unit"))
 from report_runs import HOSTILE, make_run, spreading_field
@@ -54,6 +54,12 @@ def test_the_law_can_be_played_with_from_the_file_alone(browser: Browser, run: P
         assert float(box.get_attribute("data-error") or "nan") == pytest.approx(0.0, abs=1e-9)
         box.get_by_role("button", name="Dye in the middle").click()
         assert float(box.get_attribute("data-error") or "nan") > 0.05
+        # from another frame, and dye where the mouse is
+        box.get_by_label("Start from this frame of the film").fill("10")
+        wait_until(lambda: box.get_attribute("data-frame") == "10")
+        assert float(box.get_attribute("data-error") or "nan") == pytest.approx(0.0, abs=1e-9)
+        box.locator(".paintable").click(position={"x": 20, "y": 30})
+        wait_until(lambda: float(box.get_attribute("data-error") or "nan") > 0.02)
 
 
 def test_it_fits_a_phone_with_everything_unfolded(browser: Browser, run: Path) -> None:

@@ -172,7 +172,7 @@ def test_the_whole_story(browser: Browser, server: Client, session: dict[str, An
         page.get_by_text("figures for a paper").click()
         wait_until(lambda: "--no-figures" in (page.locator(".command").text_content() or ""))
         page.get_by_text("All settings").click()
-        page.wait_for_selector(".checks[data-done]", timeout=60_000)
+        page.wait_for_selector(".checks[data-done]", timeout=240_000)
         page.evaluate("window.scrollTo(0, 0)")
         picture(page, "prepare")
         assert violations(page) == []
@@ -248,7 +248,10 @@ def compare(browser: Browser, server: Client, session: dict[str, Any], folder: P
     for result in (first, second):
         result.pop("timings_s")
     assert json.dumps(first) == json.dumps(second)
-    with studio(browser, server, session) as page:
+    with studio(browser, server, session, "?view=queue") as page:
+        page.locator(".job[data-state=done]").wait_for()
+        picture(page, "queue")
+        page.get_by_role("link", name="Library").click()
         page.wait_for_selector(".library[data-ready]")
         for name in (out, "again"):
             page.get_by_label(f"Compare {name}", exact=True).check()
@@ -351,6 +354,25 @@ def test_the_keyboard_moves_the_crop(browser: Browser, server: Client, session: 
         wait_until(lambda: field.input_value() == "11,20,30,20")
 
 
+def test_what_cannot_be_is_said_and_nothing_typed_is_lost(
+    browser: Browser, server: Client, session: dict[str, Any], folder: Path
+) -> None:
+    np.save(folder / "typed.npy", np.zeros((8, 50, 60), np.uint8))
+    context = browser.new_context(storage_state=session)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{server.port}/?view=prepare&film=typed.npy")
+    page.wait_for_selector(".prepare[data-planned]")
+    page.get_by_label("after every change").uncheck()
+    set_field(page, "Frames per second", "12")
+    set_field(page, "Border cut off, pixels", "40")
+    page.locator(".problems .note.error", has_text="a border of 40 pixels leaves").wait_for()
+    assert page.get_by_label("Frames per second").input_value() == "12"
+    page.reload()
+    wait_until(lambda: page.get_by_label("Border cut off, pixels").input_value() == "40")
+    assert page.get_by_label("Frames per second").input_value() == "12"
+    context.close()
+
+
 def test_a_channel_is_chosen(browser: Browser, server: Client, session: dict[str, Any], folder: Path) -> None:
     frames = np.full((12, 40, 50, 3), 220, np.uint8)
     for k, frame in enumerate(frames):
@@ -388,6 +410,9 @@ def test_a_mask_is_drawn_and_kept(browser: Browser, server: Client, session: dic
         drag(page, overlay, size, (20, 20), (20, 21))
         page.get_by_role("button", name="Use this mask").click()
         wait_until(lambda: "--mask masked-mask.png" in (page.locator(".command").text_content() or ""))
+        page.get_by_label("Threshold of u for the mask").fill("0.25")
+        page.get_by_role("button", name="Mask: u above it in this frame").click()
+        wait_until(lambda: "--mask 'u>0.25@3'" in (page.locator(".command").text_content() or ""))
     mask = np.asarray(Image.open(folder / "masked-mask.png"))
     assert mask.shape == (50, 60)
     assert [int(mask[y, x]) for x, y in ((12, 12), (28, 28), (45, 40), (20, 20), (5, 5), (45, 20))] == [

@@ -3,6 +3,7 @@ import { formula } from "./math.ts";
 import type { Cell, Column, Table } from "./model.ts";
 import { inline, says } from "./text.ts";
 
+const MANY_LETTERS = 50;
 const SIGNS = { pass: "✓", fail: "✗", none: "–" } as const;
 
 /** Order two cells: numbers before words, missing ones last. */
@@ -43,7 +44,7 @@ export function table(model: Table): HTMLElement {
     heading.append(button);
     return heading;
   });
-  const caption = says(model.caption) ? h("caption", {}, ...inline(model.caption)) : null;
+  const caption = says(model.caption) ? h("caption", {}, h("span", { class: "caption-text" }, ...inline(model.caption))) : null;
   const element = h("table", {}, caption, h("thead", {}, h("tr", {}, ...headings)), body);
   return h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": caption?.textContent || "Table" }, element);
 }
@@ -53,7 +54,7 @@ function tableRow(row: Cell[], columns: Column[]): HTMLTableRowElement {
 }
 
 function tableCell(cell: Cell, align: string): HTMLTableCellElement {
-  const box = h("td", { class: align });
+  const box = h("td", { class: cell.text.length > MANY_LETTERS ? `${align} long` : align });
   if (cell.state) {
     const sign = h("span", { "aria-hidden": "true", class: "sign" }, SIGNS[cell.state]);
     box.append(h("span", { class: `check ${cell.state}` }, sign, cell.text));

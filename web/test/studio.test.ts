@@ -5,6 +5,8 @@ import { reachOf } from "../src/play/dials.ts";
 import { nearest } from "../src/studio/compare.ts";
 import { Draft } from "../src/studio/draft.ts";
 import { between, drag, fit, scaleOf } from "../src/studio/geometry.ts";
+import { thresholdOf } from "../src/studio/prepare.ts";
+import { middleOf } from "../src/studio/run.ts";
 import { parse } from "../src/studio/settings.ts";
 import { hrefOf, readPlace } from "../src/studio/shell.ts";
 
@@ -94,4 +96,16 @@ test("a law that needs steps too small, or blows up, says so", () => {
   stiff.start(new Float64Array(16));
   assert.equal(stiff.advance(1, [], [0, 0], [0, 0]), false);
   assert.match(stiff.failure, /too small/);
+});
+
+test("a threshold is shown in its own frame alone", () => {
+  assert.equal(thresholdOf("u>0.25@3", 3), 0.25);
+  assert.equal(thresholdOf("u>0.25@3", 4), -Infinity);
+  assert.equal(thresholdOf("masked-mask.png", 3), -Infinity);
+  assert.equal(thresholdOf(undefined, 0), -Infinity);
+});
+
+test("the middle of replicates is their median", () => {
+  assert.equal(middleOf([3, 1, 2]), 2);
+  assert.equal(middleOf([4, 1, 2, 3]), 2.5);
 });

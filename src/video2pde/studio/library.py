@@ -12,7 +12,7 @@ from typing import Any
 from video2pde.errors import InputError
 from video2pde.recording.pictures import PICTURE_SUFFIXES
 from video2pde.recording.source import KNOWN_SUFFIXES
-from video2pde.runs.listing import summarise_run, UNFINISHED
+from video2pde.runs.listing import RunSummary, summarise_run, UNFINISHED
 from video2pde.studio.folder import Folder
 from video2pde.studio.studies import FILMS, is_study, summarise_study
 
@@ -81,7 +81,7 @@ def describe_run(folder: Folder, path: Path) -> Card:
     try:
         details = summarise_study(path) if study else {**asdict(summarise_run(path)), "film": _film_of(result)}
     except InputError as error:
-        details = {"verdict": "unreadable", "problem": str(error), "film": None}
+        details = {**asdict(RunSummary(str(path), "unreadable")), "problem": str(error), "film": None}
     details.pop("folder", None)
     details |= {"running": is_running(path), "page": (path / "report.html").is_file()}
     details["finished"] = details["verdict"] not in (UNFINISHED, "unreadable")

@@ -90,7 +90,10 @@ export function drawAxes(laid: Laid, xAxis: Axis, yAxis: Axis): SVGGElement {
   if (yAxis.label !== "") {
     const [x, y] = [13, top + height / 2];
     const turn = `rotate(-90 ${x} ${y})`;
-    group.append(s("text", { class: "label", x, y, "text-anchor": "middle", transform: turn }, withUnit(yAxis.label, yAxis.unit)));
+    const text = withUnit(yAxis.label, yAxis.unit);
+    const room = 2 * Math.min(y, laid.total[1] - y) - 6;
+    const tight = textWidth(text) > room ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {};
+    group.append(s("text", { class: "label", x, y, "text-anchor": "middle", transform: turn, ...tight }, text));
   }
   return group;
 }

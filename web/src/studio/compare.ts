@@ -88,23 +88,26 @@ function sayEstimate({ value, low, high }: Interval): string {
 function drawForest(svg: SVGSVGElement, rows: { name: string; estimate: Interval | null }[], width: number): void {
   const ends = rows.flatMap(({ estimate }) => (estimate ? [estimate.value, estimate.low ?? estimate.value, estimate.high ?? estimate.value] : []));
   const domain: Range = widen([Math.min(...ends), Math.max(...ends)], 0.12, false);
-  const left = Math.min(180, width * 0.3);
-  const right = Math.min(170, width * 0.3);
+  // where there is little room, name and numbers stand above their interval
+  const narrow = width < 620;
+  const [left, right, line] = narrow ? [12, 12, 46] : [180, 190, 26];
   const scale = makeScale(domain, [left, width - right]);
-  const height = 26 * rows.length + 34;
+  const height = line * rows.length + 34;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const parts: SVGElement[] = linearTicks(...domain, 5).flatMap((tick) => [
     s("line", { class: "grid-line", x1: scale.at(tick), x2: scale.at(tick), y1: 4, y2: height - 26 }),
     s("text", { x: scale.at(tick), y: height - 10, "text-anchor": "middle" }, formatValue(tick, 3)),
   ]);
   rows.forEach(({ name, estimate }, index) => {
-    const y = 20 + 26 * index;
-    parts.push(s("text", { x: 4, y: y + 4 }, name.length > 24 ? `…${name.slice(-23)}` : name));
-    if (!estimate) { parts.push(s("text", { x: left, y: y + 4, class: "soft" }, "not in the law")); return; }
+    const words = (narrow ? 18 : 24) + line * index;
+    const y = narrow ? words + 14 : words - 4;
+    parts.push(s("text", { x: 4, y: words }, name.length > 24 ? `…${name.slice(-23)}` : name));
+    const said = { x: width - 4, y: words, "text-anchor": "end" };
+    if (!estimate) { parts.push(s("text", { ...said, class: "soft" }, "not in the law")); return; }
     const { value, low, high } = estimate;
     if (low !== null && high !== null) parts.push(s("line", { class: "interval-line", x1: scale.at(low), x2: scale.at(high), y1: y, y2: y }));
     parts.push(s("rect", { class: "estimate", x: scale.at(value) - 5, y: y - 5, width: 10, height: 10 }));
-    parts.push(s("text", { x: width - 4, y: y + 4, "text-anchor": "end" }, low === null || high === null ? formatValue(value, 4) : `${formatValue(value, 4)} [${formatValue(low, 4)}, ${formatValue(high, 4)}]`));
+    parts.push(s("text", said, low === null || high === null ? formatValue(value, 4) : `${formatValue(value, 4)} [${formatValue(low, 4)}, ${formatValue(high, 4)}]`));
   });
   svg.replaceChildren(...parts);
 }

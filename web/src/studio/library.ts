@@ -139,7 +139,7 @@ export function libraryView(compare: (runs: string[]) => void): View {
   const tools = h("div", { class: "tools" }, search, kind, order, together, button("Look again", () => void refresh()));
   const element = h("section", { class: "view library" }, title, drop, transfers, tools, count, grid);
   void refresh();
-  return { element };
+  return { element, onLibrary: () => void refresh() };
 }
 
 function picture(film: string): HTMLElement {

@@ -61,6 +61,7 @@ function listen(run: string | undefined): void {
     view?.onJobs?.();
   });
   stream.addEventListener("run", (event) => view?.onRun?.(JSON.parse((event as MessageEvent<string>).data) as RunState));
+  stream.addEventListener("library", () => view?.onLibrary?.());
   stream.addEventListener("live", () => view?.onLive?.());
   stream.addEventListener("open", () => { if (lost) say("The studio answers again.", "good"); lost = false; });
   stream.addEventListener("error", () => {

@@ -110,6 +110,13 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
       complain(error);
     }
   }
+  const level = h("input", { type: "number", step: "any", value: 0.3, "aria-label": "Threshold of u for the mask" });
+  const above = button("Mask: u above it in this frame", () => { if (level.value !== "") draft.set("recording.mask", `u>${Number(level.value)}@${fieldFrame()}`); });
+  /** The number that the frame on the screen has in the field: counted from the first one that is used, in steps. */
+  function fieldFrame(): number {
+    const [start, every] = ["recording.start", "recording.every"].map((key) => Number(draft.get(key) ?? plan?.automatic[key]));
+    return Math.max(0, Math.round((stage.frame - (start || 0)) / (every || 1)));
+  }
   const rub = button("Clear the drawing", () => { stage.clearMask(); keep.disabled = true; });
 
   // --- u in this frame, and the checks of the whole recording
@@ -125,7 +132,9 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
       if (turn !== turns.look) return;
       const top = high > low ? high : low + 1e-9;
       const canvas = new Canvas("u in this frame", "u", "The observable in this frame, on the grid of the run", [nx, ny], inner[2] / inner[3], "viridis", [low, top]);
-      canvas.paint((pixel) => low + ((top - low) * (levels[pixel] as number)) / 255);
+      const least = thresholdOf(settings["recording.mask"], fieldFrame()); // what a threshold leaves out here is shown as lowest
+      const value = (pixel: number): number => low + ((top - low) * (levels[pixel] as number)) / 255;
+      canvas.paint((pixel) => (value(pixel) > least ? value(pixel) : low));
       seen.replaceChildren(canvas.element);
       range.textContent = `${nx} × ${ny} cells, u from ${formatValue(low, 3)} to ${formatValue(high, 3)}`;
     } catch (error) {
@@ -254,7 +263,7 @@ function build(element: HTMLElement, info: FilmInfo, started: (out: string) => v
   element.replaceChildren(
     h("h1", {}, info.name), h("p", { class: "subtitle" }, kind), ...info.notes.map((text) => h("p", { class: "fine" }, text)),
     h("div", { class: "prepare-layout" },
-      h("div", { class: "prepare-film" }, tools, h("div", { class: "tools" }, brush, keep, rub), stage.element, h("div", { class: "prepare-u" }, seen, range),
+      h("div", { class: "prepare-film" }, tools, h("div", { class: "tools" }, brush, keep, rub, level, above), stage.element, h("div", { class: "prepare-u" }, seen, range),
         h("h2", {}, "Checks"), h("div", { class: "tools" }, check, h("label", { for: live.id, class: "fine" }, live, " after every change")), checks),
       h("div", { class: "prepare-side" }, run, controls)));
   const keys = (event: KeyboardEvent): void => {
@@ -280,6 +289,12 @@ interface CheckResult { warnings: string[]; notes: string[]; frames: number; gri
 
 function boxOf(value: unknown, size: readonly [number, number]): Box {
   return Array.isArray(value) && value.length === 4 ? fit(value as Box, size) : [0, 0, ...size];
+}
+
+/** Return the threshold of a mask such as `u>0.3@12`, where it is taken in this frame of the field. */
+export function thresholdOf(mask: unknown, frame: number): number {
+  const found = /^u>(-?[\d.]+(?:e-?\d+)?)@(\d+)$/.exec(typeof mask === "string" ? mask : "");
+  return found && Number(found[2]) === frame ? Number(found[1]) : -Infinity;
 }
 
 function without(settings: Record<string, unknown>, keys: string[]): Record<string, unknown> {

@@ -21,7 +21,7 @@ export function runView(run: string, jobs: () => Job[]): View & { onRun(state: R
   const headline = h("p", { class: "sentence", role: "status" }, "Looking…");
   const actions = h("div", { class: "tools" });
   const figures = h("div", { class: "figures" });
-  const growing = h("details", { class: "live-section", open: true, hidden: true }, h("summary", {}, "As it goes on"), figures);
+  const growing = h("details", { class: "live-section", open: true, hidden: true }, h("summary", {}, "Coefficients and replicates, as they come"), figures);
   const sections = h("div", { class: "live", "aria-live": "off" });
   const log = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log" });
   let state: RunState | null = null;
@@ -49,7 +49,7 @@ export function runView(run: string, jobs: () => Job[]): View & { onRun(state: R
     const now = JSON.stringify([next.figures, next.clouds]);
     if (now !== drawn) {
       drawn = now;
-      const charts = [...figureCharts(next), ...cloudCharts(next)];
+      const charts = [...cloudCharts(next), ...figureCharts(next)];
       figures.replaceChildren(...charts);
       growing.hidden = charts.length === 0;
     }

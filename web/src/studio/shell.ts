@@ -3,7 +3,7 @@
 import { h, type Child } from "../dom.ts";
 
 export interface Place { view: string; run?: string; film?: string; runs?: string[] }
-export interface View { element: HTMLElement; leave?(): void }
+export interface View { element: HTMLElement; leave?(): void; onLibrary?(): void }
 
 /** Read the place from the address, which survives reloading and can be shared between tabs. */
 export function readPlace(search: string): Place {
