@@ -213,6 +213,50 @@ def test_a_law_that_fails_on_the_test_frames_is_not_praised(law: Run) -> None:
     assert "better there: " in words(next(s for s in page.sections if s.id == "test").sentence)
 
 
+def test_warnings_are_the_same_everywhere_and_the_gravest_comes_first(law: Run) -> None:
+    assert law.selection is not None
+    name = law.selection.chosen or ""
+    failed = replace(law.fit[name], passes=False, reason=f"{name} leaves twice the noise", cause=None, lack={})
+    stuck = replace(law.calibration[name], starts_agree=False)
+    run = replace(law, fit={name: failed}, calibration={**law.calibration, name: stuck})
+    assert run.warnings[0].startswith(f"{name} is an approximation: {name} leaves twice the noise")
+    assert f"the starts of {name} did not all end at the same coefficients" in run.warnings[1:]
+    told = [line.removeprefix("warning: ") for line in run.summary().splitlines() if line.startswith("warning: ")]
+    assert tuple(told) == run.warnings
+    page = compose_page(Story(run))
+    listed = words(next(section for section in page.sections if section.id == "warnings"))
+    places = [listed.index(words(Story(run).prose(text))) for text in run.warnings]
+    assert places == sorted(places)
+    assert "twice the noise" in words(page.head)
+
+
+def test_without_a_bootstrap_there_is_no_interval(law: Run) -> None:
+    assert law.selection is not None
+    name = law.selection.chosen or ""
+    bare = {term: Estimate(estimate.value) for term, estimate in law.calibration[name].estimates.items()}
+    unsure = replace(law.calibration[name], estimates=bare, bootstrap=None)
+    run = replace(law, calibration={**law.calibration, name: unsure})
+    assert "(no interval)" in run.summary()
+    shown = [c for c in compose_page(Story(run)).head.coefficients if not c.symbol.plain.startswith("c_")]
+    assert all(c.note.startswith("no interval") and not c.estimate.has_interval for c in shown)
+    stored = run.to_json()["selected"]["terms"]
+    assert all(stored[term]["low"] is None and stored[term]["high"] is None for term in bare)
+
+
+def test_where_no_level_is_crossed_there_is_no_front(law: Run) -> None:
+    assert law.test is not None
+
+    def flat(row: Any) -> Any:
+        full = replace(row.measured.full, radii_observed=np.zeros_like(row.measured.full.radii_observed))
+        return replace(row, measured=replace(row.measured, full=full))
+
+    rows = tuple(flat(row) for row in law.test.scores.rows)
+    run = replace(law, test=replace(law.test, scores=replace(law.test.scores, rows=rows)))
+    headline = next(h for h in compose_page(Story(run)).head.headlines if h.label == "Front error")
+    assert headline.value == "no front"
+    assert run.to_json()["test"]["front_rmse"] is None
+
+
 def test_diffusion_alone_is_not_measured_against_itself(law: Run) -> None:
     assert law.test is not None
     scores = law.test.scores
