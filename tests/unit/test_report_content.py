@@ -271,6 +271,7 @@ def test_no_law_is_said_plainly(nothing: Path) -> None:
     page = compose_page(Story(run))
     stored = json.loads((nothing / "result.json").read_text())
     assert stored["verdict"] == "no_law"
+    assert "; nearest comes " in stored["reason"]
     assert page.head.verdict == "No law was found in this recording"
     assert page.head.equation is None
     assert page.head.coefficients == ()
