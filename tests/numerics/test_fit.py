@@ -400,6 +400,10 @@ def test_what_explains_the_closest_law_is_the_cause_for_all(monkeypatch: pytest.
         ({"u_grad_squared": 14.0, "laplacian": 1.0}, ""),
         ({"grad_squared": 21.9, "u_grad_squared": -26.8, "laplacian": 1.08}, "|∇u|² alone"),
         ({"grad_squared": 21.9, "u_grad_squared": -26.8, "u": 0.1, "laplacian": 1.08}, ""),
+        ({"u": -0.026, "u_squared": -0.013, "laplacian": 1.2}, "decay alone"),
+        ({"u": 0.1, "u_squared": -0.09, "laplacian": 1.1}, ""),  # growth: no curve makes it of anything simpler
+        ({"u": -0.026, "u_squared": -0.05, "laplacian": 1.2}, ""),
+        ({"u": -0.03, "laplacian": 1.2}, ""),
     ],
 )
 def test_a_law_that_a_response_curve_makes_of_a_simpler_one(coefficients: dict[str, float], said: str) -> None:

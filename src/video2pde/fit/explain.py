@@ -230,11 +230,17 @@ def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
 
 
 def _response_like(law: Model) -> str:
-    """Say where a law with |∇u|² may be a simpler one, seen through a curved response.
+    """Say where a law with |∇u|² or u² may be a simpler one, seen through a curved response.
 
     With w = h(u), u_t = D Δu + a|∇u|² becomes w_t = D Δw + (a/h′ − D h″/h′²)|∇w|²: diffusion alone gets a small |∇w|²,
-    and a constant coefficient becomes one that depends on w.
+    and a constant coefficient becomes one that depends on w. Decay −ku becomes −ku h′(u): of a small w², too.
     """
+    decay, square = law.amount("u"), law.amount("u_squared")
+    if law.consists_of(("laplacian", "u", "u_squared")) and decay < 0 and 0 < abs(square) < abs(decay):
+        return (
+            "decay alone, seen through a response curve (gamma, a tone curve), says as much: u² is as small beside u "
+            "as such a curve makes it; film with a linear response, or give recording.response"
+        )
     diffusion, steady, rising = (law.amount(name) for name in ("laplacian", "grad_squared", "u_grad_squared"))
     alone = law.consists_of(("laplacian", "grad_squared", "u_grad_squared"))
     if alone and diffusion > 0 and steady and rising:
