@@ -26,7 +26,7 @@ A weighted term is a tuple of :class:`WeightedPart`, whose sum it is: ``stream_p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from video2pde.discovery.testfunctions import kernel, Widths
 from video2pde.discovery.timekernels import time_kernels
-from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, is_nonlinear
+from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, is_nonlinear, Jets
 from video2pde.field import Field
 from video2pde.flow.profiles import Profiles
 from video2pde.settings import WeakSettings
@@ -63,6 +63,8 @@ DEGREE = 4
 SLICE_SPACING = 0.6
 """Distance of the frames that hold centres, in σ_t: closer ones see nothing new."""
 FRAMES_AT_ONCE = 48
+MOST_KEPT = 2**26
+"""Bytes up to which u, its gradient and their noise are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,7 @@ class TimeMoments:
         self.settings = settings or WeakSettings()
         self.slices, self._slice_of = np.unique(centres[:, 0], return_inverse=True)
         self._moments: dict[sympy.Expr, Array32] = {}
+        self._kept: list[tuple[slice, Jets, Jets | None]] = []
 
     @cached_property
     def _basis(self) -> Array:
@@ -197,13 +200,24 @@ class TimeMoments:
         values = self.field.values.reshape(len(self.field), -1)
         if not is_nonlinear(density):
             return np.asarray((np.float32(density.coeff(U)) * (flat @ values)).reshape(shape))
-        sigma, _ = gradient_smoothing(self.field, self.settings)
         total = np.zeros((len(flat), values.shape[1]), np.float32)
-        for start in range(0, len(self.field), FRAMES_AT_ONCE):
-            window = slice(start, min(start + FRAMES_AT_ONCE, len(self.field)))
-            jets, spread = frame_jets(self.field, window, sigma, self.settings.noise_correction)
+        for window, jets, spread in self._jets():
             total += flat[:, window] @ evaluate_density(density, jets, spread).reshape(-1, values.shape[1])
         return total.reshape(shape)
+
+    def _jets(self) -> Iterable[tuple[slice, Jets, Jets | None]]:
+        """Return u, u_x, u_y and their noise, some frames at a time; kept where they are small: many ask for them."""
+        if self._kept:
+            return self._kept
+        sigma, _ = gradient_smoothing(self.field, self.settings)
+        starts = range(0, len(self.field), FRAMES_AT_ONCE)
+        windows = [slice(start, min(start + FRAMES_AT_ONCE, len(self.field))) for start in starts]
+        correct = self.settings.noise_correction
+        found = ((window, *frame_jets(self.field, window, sigma, correct)) for window in windows)
+        if 6 * self.field.values.nbytes > MOST_KEPT:
+            return found
+        self._kept = list(found)
+        return self._kept
 
     def columns(self, parts: Sequence[WeightedPart], in_time: Array | None = None) -> Array:
         """Return the weak columns of a weighted term at the centres.

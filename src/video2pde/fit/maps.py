@@ -20,9 +20,8 @@ def make_maps(view: View, law: LawFit, blocks: Sequence[BlockScale], seed: int) 
     rng = np.random.default_rng([seed, 6])
     axes = [np.unique(view.centres[:, axis]) for axis in range(3)]
     weak = view.lay_out(law.standardised)
-    values, vectors = np.linalg.eigh(law.left_spread)
-    drawn = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))
-    example = view.lay_out(law.in_deviations(drawn))
+    drawn = np.linalg.cholesky(law.spread) @ rng.standard_normal(len(law.spread))
+    example = view.lay_out(law.in_deviations(law.without(drawn)))
     film = view.film
     places = (film.times[axes[0]], film.grid.y[axes[1]], film.grid.x[axes[2]])
     shown = max(blocks, key=lambda b: float(np.mean(b.standard[np.isfinite(b.standard)] ** 2)), default=None)
