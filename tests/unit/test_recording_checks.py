@@ -47,7 +47,6 @@ def test_a_good_recording_gives_no_warning(tmp_path: Path) -> None:
 def test_saturation_says_how_much_and_where(tmp_path: Path) -> None:
     frames = plume()
     frames[:, 60:80, 90:110] = 1.0
-    assert read(tmp_path, frames).layout.crop[2] <= 90  # it never moves, and is cut off
     result = read(tmp_path, frames, objects="none")
     line = next(w for w in result.warnings if w.startswith("saturated"))
     assert "3.7% are at full white" in line

@@ -26,6 +26,8 @@ NOISE, RANGE = 6.0, 0.02
 """Standard deviations, and share of the picture's range, from which such structure is there."""
 STEADY = 0.3
 """Share by which it may differ between the beginning and the end of the film."""
+ALIKE = 0.1
+"""The same for the share of light that an object takes, which does not change at all."""
 SHARP = 0.8
 """Share of what is seen between filters twice as wide that it must have: a plume shows more there."""
 REACH = 3
@@ -37,8 +39,8 @@ OPAQUE = 0.1
 """Share of the light below which nothing is left to divide."""
 LEAST_KEPT, MOST_LOST = 0.5, 0.03
 """Share of the picture that a cut must leave, and of all change that it may take away."""
-FEWEST_FRAMES, SMALLEST = 12, 24
-"""Frames, and cells along each side, from which objects are looked for."""
+FEWEST_FRAMES, SMALLEST = 12, 96
+"""Frames, and cells along each side, from which objects are looked for: on a coarse grid a plume itself is sharp."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,7 @@ def look_for_objects(values: Frames, black: float) -> Objects | None:
     """Find objects in frames (t, y, x) of grey values, ``black`` being no light; None where there are none."""
     if len(values) < FEWEST_FRAMES or min(values.shape[1:]) < SMALLEST:
         return None
-    static = binary_dilation(find_static(values), iterations=REACH)
+    static = binary_dilation(find_static(values) & _lets_through_alike(values, black), iterations=REACH)
     pieces, _ = label(static)
     longest = longest_speck(static.shape)
     small, large, specks, larger = np.zeros_like(static), np.zeros_like(static), 0, 0
@@ -122,6 +124,17 @@ def look_for_objects(values: Frames, black: float) -> Objects | None:
         return Objects(shade, 0, larger, box)
     shade = np.exp(np.where(small, np.log(light) - bridge(np.log(light), small), 0.0))
     return Objects(np.maximum(shade, OPAQUE), specks, larger, box)
+
+
+def _lets_through_alike(values: Frames, black: float) -> NDArray[np.bool_]:
+    """Mark cells (y, x) whose fine structure takes the same share of the light at the beginning and at the end."""
+    third = max(1, len(values) // 3)
+    shares = []
+    for part in (values[:third], values[-third:]):
+        light = np.log(np.maximum(part.mean(axis=0, dtype=np.float64) - black, 1e-3))
+        shares.append(gaussian_filter(light, FINE) - gaussian_filter(light, COARSE))
+    first, last = shares
+    return np.asarray(np.abs(first - last) < ALIKE * np.minimum(np.abs(first), np.abs(last)))
 
 
 def longest_speck(shape: tuple[int, ...]) -> int:
