@@ -1,4 +1,4 @@
-"""A headless Chromium, and the sample page opened in it."""
+"""A headless Chromium, with the sample page opened in it, or a studio."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
+import numpy as np
 import pytest
 from sample_page import sample_page
+from studio_pages import enter, HOSTILE
+from studio_server import Client, serving
 from watching import watched_page
 
 from video2pde.report.document import Page as Document
@@ -57,3 +60,23 @@ def opened(browser: Browser, report: Path) -> Iterator[Page]:
     """Open the report on a laptop's screen; fail on any console message, error or request."""
     with watched_page(browser, report) as page:
         yield page
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that a studio opens, with a recording of a hostile name in it."""
+    root = tmp_path_factory.mktemp("recordings")
+    np.save(root / HOSTILE, np.random.default_rng(1).integers(0, 255, (20, 24, 30), dtype=np.uint8))
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Client]:
+    with serving(folder) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def session(browser: Browser, server: Client) -> dict[str, Any]:
+    """What lets pages into the studio."""
+    return enter(browser, server)

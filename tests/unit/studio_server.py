@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import io
 import json
 import threading
 import time
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import uvicorn
+from PIL import Image
 
 from video2pde.studio.app import make_app, open_socket, Server
 from video2pde.studio.folder import Folder
@@ -93,3 +96,8 @@ def serving(root: Path, hosts: tuple[str, ...] = ()) -> Iterator[Client]:
         server.should_exit = True
         thread.join(10)
         assert not thread.is_alive(), "the server did not end"
+
+
+def shown(answer_body: bytes) -> np.ndarray:
+    """Return the grey values of a picture that the server sent."""
+    return np.asarray(Image.open(io.BytesIO(answer_body)).convert("L"), float)

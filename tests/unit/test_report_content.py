@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from dataclasses import replace
@@ -24,15 +23,12 @@ from report_runs import (
 )
 
 from video2pde import publish
-from video2pde.errors import InputError
 from video2pde.estimate import Estimate
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
 from video2pde.report.content.head import compare_held_out
-from video2pde.report.document import Bar, Chart, Check, Code, Equation, Image, Math, Page, Series, Strong
-from video2pde.report.figures import collect_figures, write_figures
+from video2pde.report.document import Bar, Chart, Check, Code, Equation, Math, Page, Series, Strong
 from video2pde.report.page import render_page
-from video2pde.report.tables import collect_sheets, NAMES, write_tables
 from video2pde.result import summarise_motion
 from video2pde.rollout.validate import DIFFUSION
 from video2pde.terms import CATALOGUE
@@ -336,116 +332,6 @@ def test_an_unfinished_run_shows_what_is_there(law: Run, last: str) -> None:
 def test_a_run_without_a_single_stage_has_a_page(law: Run) -> None:
     page = compose_page(Story(Run(law.settings)))
     assert [section.id for section in page.sections] == ["settings", "provenance", "timings", "warnings"]
-
-
-# ------------------------------------------------------------------ files
-
-
-def test_a_folder_renders_again_to_the_same_files(law_run: Path) -> None:
-    names = ("model.json", "report.html")
-    before = {name: (law_run / name).read_bytes() for name in names}
-    result = json.loads((law_run / "result.json").read_text())
-    (law_run / "report.html").unlink()
-    target = publish.render_folder(law_run, latex=True, figures=False)
-    assert target == law_run / "report.html"
-    assert {name: (law_run / name).read_bytes() for name in names} == before
-    again = json.loads((law_run / "result.json").read_text())
-    assert result["timings_s"].pop("report") > 0
-    assert again["timings_s"].pop("report") > 0
-    assert again == result
-    assert {path.stem for path in (law_run / "tables").glob("*.tex")} == {
-        path.stem for path in (law_run / "tables").glob("*.csv")
-    }
-
-
-def test_a_choice_without_the_laws_it_was_made_from_is_refused(law_run: Path) -> None:
-    """A damaged list of what stands leaves the choice and takes the laws away."""
-    standing = law_run / "stages" / "standing.json"
-    kept = standing.read_text()
-    try:
-        standing.write_text(json.dumps({**json.loads(kept), "calibration": "0" * 64}))
-        with pytest.raises(InputError, match="are of two runs"):
-            load_run(law_run)
-    finally:
-        standing.write_text(kept)
-
-
-def test_artefacts_of_an_older_run_are_left_out(law_run: Path) -> None:
-    standing = law_run / "stages" / "standing.json"
-    keys = json.loads(standing.read_text())
-    try:
-        standing.write_text(json.dumps({**keys, "selection": "0" * 64, "test": "0" * 64}))
-        run = load_run(law_run)
-        assert run.selection is None
-        assert run.test is None
-        assert run.calibration
-    finally:
-        standing.write_text(json.dumps(keys))
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not the folder of a run"):
-        publish.render_folder(tmp_path)
-
-
-def test_tables_hold_the_artefacts_in_full(law: Run, result: dict[str, Any], tmp_path: Path) -> None:
-    sheets = collect_sheets(law)
-    assert {sheet.name for sheet in sheets} == set(NAMES) - {"preprocessing", "checks", "smoothing", "recovery"}
-    stale = tmp_path / "smoothing.csv"
-    stale.write_text("an earlier run's")
-    write_tables(sheets, tmp_path, latex=True)
-    assert not stale.exists()
-    with (tmp_path / "calibration.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    library = result["selected"]["library"]
-    row = next(r for r in rows if r["library"] == library and r["term"] == "laplacian")
-    assert float(row["estimate"]) == result["selected"]["terms"]["laplacian"]["value"]
-    assert float(row["estimate_low"]) == result["selected"]["terms"]["laplacian"]["low"]
-    with (tmp_path / "test.csv").open() as file:
-        scores = {r["name"]: float(r["rrmse"]) for r in csv.DictReader(file)}
-    assert scores[library] == result["test"]["rrmse"]
-    assert scores["persistence"] == result["test"]["baselines"]["persistence"]
-
-
-def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
-    drawings = dict(collect_figures(law))
-    library = law.selection.chosen if law.selection is not None else ""
-    assert {
-        "snapshots",
-        "drift",
-        "correlations",
-        "threshold-counts",
-        "threshold-paths",
-        "stability-frequencies",
-        "stability-coefficients",
-        "validation-errors",
-        "validation-over-time",
-        "validation-snapshots",
-        "validation-fronts",
-        "pinn-comparison",
-        "coefficients",
-        f"bootstrap-{library}",
-        f"bootstrap-convergence-{library}",
-        "test-over-time",
-        "test-snapshots",
-        "test-fronts",
-    } <= set(drawings)
-    few = keep_stages(law, ("recording", "drift"))
-    (tmp_path / "figures.txt").write_text("snapshots\ngone\n../outside\n")
-    (tmp_path / "gone.png").write_bytes(b"old")
-    pictures = write_figures(few, tmp_path)
-    assert set(pictures) == {"snapshots", "drift"}
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "snapshots.png",
-        "snapshots.pdf",
-        "drift.png",
-        "drift.pdf",
-        "figures.txt",
-    }
-    page = compose_page(Story(few, pictures))
-    images = [v for v in walk(page) if isinstance(v, Image)]
-    assert len(images) == 2
-    assert all(image.alt for image in images)
 
 
 def test_provenance_and_settings_are_complete(page: Page, law: Run) -> None:

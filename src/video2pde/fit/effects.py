@@ -25,7 +25,7 @@ from video2pde.discovery.weighted import (
 )
 from video2pde.fit.law import LawFit, orthonormal
 from video2pde.fit.observation import bent_columns, LIGHT, light_columns, response_columns
-from video2pde.fit.view import spline_basis, View
+from video2pde.fit.view import spline_basis, STAYS, View
 from video2pde.rollout.model import Model
 from video2pde.terms.parse import U
 
@@ -39,8 +39,6 @@ PLACES, SOURCE_WIDTHS, PLACING = 24, (0.01, 0.03, 0.08), 60
 """Places along each axis and widths (as shares of the picture) that are tried for one source, and steps to the best."""
 MEMORIES = (0.08, 0.3)
 """Times over which the past is remembered, as shares of the window."""
-FIRST, STAYS = 0.05, 0.1
-"""Share of the window that shows what was there at first; share of it that stays, for which columns are made."""
 
 
 @dataclass(frozen=True)
@@ -325,7 +323,7 @@ def _drift_of_rest(c: Context) -> Array:
 
 def _by_rest(c: Context, parts: tuple[WeightedPart, ...], in_time: Array | None) -> Array:
     """Return [(1 − m) T(w) − T(u)]/m of a term, (M, 1)."""
-    left = (1 - STAYS) * c.view.rest(STAYS, FIRST).columns(parts, in_time)
+    left = (1 - STAYS) * c.view.rest.columns(parts, in_time)
     return np.asarray((left.reshape(len(left), -1) - c.columns(parts, in_time)) / STAYS)
 
 

@@ -28,6 +28,8 @@ SPACING = 1.2
 """Distance of neighbouring centres, in widths of the test functions: closer ones say the same again."""
 MOST_CENTRES = 900
 """Centres at most; further apart where there would be more."""
+FIRST, STAYS = 0.05, 0.1
+"""Share of the window that shows what was there at first; share of it that stays, where a part does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,6 @@ class View:
     slots: Mapping[str, int]
     place: NDArray[np.int64]
     kept: dict[tuple[object, ...], Array] = field(default_factory=dict)
-    rests: dict[tuple[float, float], TimeMoments] = field(default_factory=dict)
 
     @property
     def centres(self) -> NDArray[np.int64]:
@@ -91,14 +92,13 @@ class View:
     def columns(self, names: Sequence[str]) -> Array:
         return self.system.columns(names)
 
-    def rest(self, share: float, first: float) -> TimeMoments:
-        """Return the moments of w = (u − share · s)/(1 − share), s the mean of the ``first`` part of the frames."""
-        if (share, first) not in self.rests:
-            values = self.film.values
-            stays = share * values[: max(1, round(first * len(values)))].mean(axis=0)
-            rest = replace(self.film, values=((values - stays) / (1 - share)).astype(np.float32))
-            self.rests[share, first] = TimeMoments(rest, self.centres, self.widths, self.moments.settings)
-        return self.rests[share, first]
+    @cached_property
+    def rest(self) -> TimeMoments:
+        """The moments of w = (u − ms)/(1 − m): what moves, if a share m of the first frames' mean s stays."""
+        values = self.film.values
+        stays = STAYS * values[: max(1, round(FIRST * len(values)))].mean(axis=0)
+        rest = replace(self.film, values=((values - stays) / (1 - STAYS)).astype(np.float32))
+        return TimeMoments(rest, self.centres, self.widths, self.moments.settings)
 
     def lay_out(self, values: Array) -> Array:
         """Arrange a value for each test function, (M,), in time and space, (t, y, x); NaN where there is none."""

@@ -15,6 +15,7 @@ from video2pde.errors import InputError
 from video2pde.files import require_unpacked
 from video2pde.recording.base import (
     describe_depth,
+    first_line,
     Frame,
     Header,
     LUMA_WEIGHTS,
@@ -57,8 +58,7 @@ class ArrayFile:
         except MemoryError:
             raise
         except Exception as error:  # a damaged archive may raise anything that zip, zlib or NumPy know
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InputError(f"{self.path} cannot be read as a numpy array: {reason}") from None
+            raise InputError(f"{self.path} cannot be read as a numpy array: {first_line(error)}") from None
 
     def _choose(self, stored: Any) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
         names = list(stored.files)

@@ -122,6 +122,21 @@ def to_grey(colours: NDArray[Any], mix: Mix | None = None) -> NDArray[np.float32
     return colours[..., :3].astype(np.float32) @ (LUMA_WEIGHTS if mix is None else np.array(mix, dtype=np.float32))
 
 
+def choose_plane(path: Path, depth: int, plane: int | None) -> int:
+    """Return which of the planes in depth is read, from 0; ``plane``: as it was asked for, from 1."""
+    if depth == 1:
+        return 0
+    if plane is None or not 1 <= plane <= depth:
+        asked = "" if plane is None else f", not {plane}"
+        raise InputError(f"{path} has {depth} planes in depth (Z): choose one, --z 1 to {depth}{asked}")
+    return plane - 1
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says, in one line: its first, or its name where it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def mix_channels(read: Callable[[int], Picture], channels: Sequence[int], mix: Mix | None) -> Picture:
     """Add the channels of a frame by their weights; only those that count are read. Without weights, the first one."""
     used = [(channel, weight) for channel, weight in zip(channels, mix or (1.0,), strict=False) if weight]

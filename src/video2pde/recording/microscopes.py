@@ -16,8 +16,10 @@ import numpy as np
 
 from video2pde.errors import InputError
 from video2pde.recording.base import (
+    choose_plane,
     DamagedError,
     describe_depth,
+    first_line,
     Frame,
     Header,
     Mix,
@@ -88,20 +90,12 @@ class MicroscopeFile:
                 except MemoryError:
                     raise
                 except Exception as error:  # a damaged file may raise anything
-                    raise DamagedError(self.path, t, found.frames, _one_line(error)) from None
+                    raise DamagedError(self.path, t, found.frames, first_line(error)) from None
                 require_finite(self.path, t, picture)
                 yield Frame(np.nan if found.times is None else found.times[t], picture)
 
     def _depth(self, found: Series) -> int:
-        """Return which plane in depth is read, from 0."""
-        if found.depth == 1:
-            return 0
-        if not 1 <= (self.plane or 0) <= found.depth:
-            asked = "" if self.plane is None else f", not {self.plane}"
-            raise InputError(
-                f"{self.path} has {found.depth} planes in depth (Z): choose one, --z 1 to {found.depth}{asked}"
-            )
-        return (self.plane or 1) - 1
+        return choose_plane(self.path, found.depth, self.plane)
 
     @contextmanager
     def _open(self) -> Iterator[Series]:
@@ -120,9 +114,5 @@ class MicroscopeFile:
                 ) from None
             except Exception as error:  # a damaged file may raise anything
                 kind = self.path.suffix[1:].upper()
-                raise InputError(f"{self.path} cannot be read as {kind}: {_one_line(error)}") from None
+                raise InputError(f"{self.path} cannot be read as {kind}: {first_line(error)}") from None
             yield found
-
-
-def _one_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.recording.base import (
+    choose_plane,
     DamagedError,
     describe_depth,
+    first_line,
     Frame,
     Header,
     LUMA_WEIGHTS,
@@ -119,7 +121,7 @@ class Stack:
                 raise
             except Exception as error:  # metadata are free text: they may raise anything
                 raise InputError(
-                    f"{self.path}: its metadata cannot be read ({type(error).__name__}: {_one_line(error)}); save the "
+                    f"{self.path}: its metadata cannot be read ({type(error).__name__}: {first_line(error)}); save the "
                     "stack anew, without metadata, and give the frame rate (--fps)"
                 ) from None
 
@@ -165,7 +167,7 @@ class Stack:
                 try:
                     picture = self._frame(tiff, planes.pages(index))
                 except READ_ERRORS as error:
-                    raise DamagedError(self.path, index, header.frames, _one_line(error)) from None
+                    raise DamagedError(self.path, index, header.frames, first_line(error)) from None
                 if picture.shape != (header.height, header.width):
                     size = "×".join(str(side) for side in reversed(picture.shape))  # one row or column has one number
                     raise InputError(
@@ -216,7 +218,9 @@ class Stack:
         except MemoryError:
             raise
         except Exception as error:  # a damaged file may raise anything
-            raise InputError(f"{self.path} cannot be read as TIFF: {_one_line(error)}; 0 frames are readable") from None
+            raise InputError(
+                f"{self.path} cannot be read as TIFF: {first_line(error)}; 0 frames are readable"
+            ) from None
         with tiff:
             if not pages:
                 raise InputError(f"{self.path} holds no frames")
@@ -244,10 +248,7 @@ class Stack:
         channels = 1 if "C" in along else sizes.get("C", 1)
         if len(along) > 1 or (channels > 1 and _colour(tiff.pages[0])):
             raise InputError(f"{self.path} has several axes beside the picture ({axes}); save one of them as a stack")
-        if depth > 1 and not 1 <= (self.plane or 0) <= depth:
-            asked = "" if self.plane is None else f", not {self.plane}"
-            raise InputError(f"{self.path} has {depth} planes in depth (Z): choose one, --z 1 to {depth}{asked}")
-        first = 0 if depth == 1 else ((self.plane or 1) - 1) * steps["Z"]
+        first = choose_plane(self.path, depth, self.plane) * steps.get("Z", 1)
         return Planes(channels, steps[along[0]] if along else 1, steps.get("C", 1), depth, first)
 
 
@@ -324,7 +325,3 @@ def _frame_interval(tiff: Any) -> float | None:
                 increment = float(element.get("TimeIncrement", "0")) * unit
                 return increment if increment > 0 else None
     return None
-
-
-def _one_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

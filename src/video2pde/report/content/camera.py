@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from video2pde.recording.read import RecordingResult
 from video2pde.report.content.words import Story
 from video2pde.report.document import Axis, Chart, Column, Item, Series, Table, Tiles
 
@@ -12,12 +13,14 @@ CURVE_POINTS = 65
 
 def show_camera(story: Story) -> list[Item]:
     """Show what was undone of the camera's doing; nothing where nothing was."""
-    return [*_response(story), *_channel(story), *_motion(story), *_specks(story)]
-
-
-def _response(story: Story) -> list[Item]:
     recording = story.run.recording
-    response = None if recording is None or recording.header is None else recording.header.response
+    if recording is None:
+        return []
+    return [*_response(recording), *_channel(recording), *_motion(recording, story), *_specks(recording)]
+
+
+def _response(recording: RecordingResult) -> list[Item]:
+    response = None if recording.header is None else recording.header.response
     if response is None:
         return []
     pixel = np.linspace(0.0, 1.0, CURVE_POINTS)
@@ -34,9 +37,8 @@ def _response(story: Story) -> list[Item]:
     return [Tiles((curve,))]
 
 
-def _channel(story: Story) -> list[Item]:
-    recording = story.run.recording
-    channel = None if recording is None else recording.channel
+def _channel(recording: RecordingResult) -> list[Item]:
+    channel = recording.channel
     if channel is None or channel.mix is None or not channel.views:
         return []
     columns = (Column("channel"), *(Column(name, align="right") for name in ("contrast", "noise", "contrast/noise")))
@@ -44,10 +46,9 @@ def _channel(story: Story) -> list[Item]:
     return [Table(columns, rows, f"{channel.note[0].upper()}{channel.note[1:]}.")]
 
 
-def _motion(story: Story) -> list[Item]:
-    recording = story.run.recording
-    motion = None if recording is None else recording.motion
-    if recording is None or motion is None or not motion.corrected:
+def _motion(recording: RecordingResult, story: Story) -> list[Item]:
+    motion = recording.motion
+    if motion is None or not motion.corrected:
         return []
     times = recording.field.times
     y, x = motion.shifts[-len(times) :].T
@@ -79,12 +80,10 @@ def _motion(story: Story) -> list[Item]:
     return [Tiles((course, turned))]
 
 
-def _specks(story: Story) -> list[Item]:
-    recording = story.run.recording
-    objects = None if recording is None else recording.objects
-    if recording is None or objects is None or not objects.specks:
+def _specks(recording: RecordingResult) -> list[Item]:
+    objects, grid = recording.objects, recording.field.grid
+    if objects is None or not objects.specks:
         return []
-    grid = recording.field.grid
     row, column = np.unravel_index(int(np.argmin(objects.shade)), objects.shade.shape)
     across = Chart(
         "Specks that never move",
