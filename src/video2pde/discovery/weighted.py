@@ -134,6 +134,29 @@ def slice_centres(
     return np.stack([times, rows[chosen], columns[chosen]], axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where centres lie: many share a row or a column of the picture, which is then integrated over once.
+
+    ``slices``: for each frame that holds centres, which ones, their rows, the columns in use, and their places there.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    slices: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]
+
+    @classmethod
+    def of(cls, centres: NDArray[np.int64], slice_of: NDArray[np.int64]) -> _Places:
+        rows, row_of = np.unique(centres[:, 1], return_inverse=True)
+        columns, column_of = np.unique(centres[:, 2], return_inverse=True)
+        slices = []
+        for index in range(int(slice_of.max()) + 1):
+            chosen = np.flatnonzero(slice_of == index)
+            used, place = np.unique(column_of[chosen], return_inverse=True)
+            slices.append((chosen, row_of[chosen], used, place))
+        return cls(rows, columns, slices)
+
+
 class TimeMoments:
     """Take the time integrals of a window around the frames that hold centres, and return weighted columns there.
 
@@ -153,6 +176,10 @@ class TimeMoments:
         self.slices, self._slice_of = np.unique(centres[:, 0], return_inverse=True)
         self._moments: dict[sympy.Expr, Array32] = {}
         self._kept: list[tuple[slice, Jets, Jets | None]] = []
+
+    @cached_property
+    def _places(self) -> _Places:
+        return _Places.of(self.centres, self._slice_of)
 
     @cached_property
     def _basis(self) -> Array:
@@ -235,18 +262,14 @@ class TimeMoments:
         """Integrate D^α φ · A_i B_j · G_p over the picture: (M, p, i, j)."""
         moments = self.moments(part.density)
         result = np.empty((len(self.centres), degrees, part.along_y.count, part.along_x.count))
-        # many centres share a row or a column of the picture
-        rows, row_of = np.unique(self.centres[:, 1], return_inverse=True)
-        columns, column_of = np.unique(self.centres[:, 2], return_inverse=True)
-        along_y = self._tests(0, part.derivative[1], part.along_y, part.density, rows)
-        along_x = self._tests(1, part.derivative[0], part.along_x, part.density, columns)
+        places = self._places
+        along_y = self._tests(0, part.derivative[1], part.along_y, part.density, places.rows)
+        along_x = self._tests(1, part.derivative[0], part.along_x, part.density, places.columns)
         _, functions, samples = along_x.shape
-        for index in range(len(self.slices)):
-            chosen = np.flatnonzero(self._slice_of == index)
-            used, place = np.unique(column_of[chosen], return_inverse=True)
+        for index, (chosen, row, used, place) in enumerate(places.slices):
             across = moments[index, :degrees].astype(float) @ along_x[used].reshape(-1, samples).T
             across = across.reshape(degrees, -1, len(used), functions).transpose(2, 0, 1, 3)
-            result[chosen] = along_y[row_of[chosen]][:, None] @ across[place]
+            result[chosen] = along_y[row][:, None] @ across[place]
         return result
 
     def _tests(

@@ -84,7 +84,7 @@ def _masks(view: View) -> list[tuple[str, str, NDArray[np.bool_]]]:
 
 
 def _compare(group: str, name: str, law: LawFit, rows: NDArray[np.bool_]) -> Part | None:
-    whole, own = law.answer(), law.answer(rows)
+    whole, own = law.whole, law.answer(rows)
     found = own @ law.target
     error = np.sqrt(np.maximum(np.diag(own @ law.spread @ own.T), 0.0))
     values = np.array([law.coefficients[n] for n in law.names])

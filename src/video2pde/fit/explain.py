@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,11 @@ class Asked:
     def freedom(self) -> float:
         return max(self.noise.freedom, 2.0)
 
+    @cached_property
+    def answers(self) -> list[tuple[Suspect, Score]]:
+        """What every suspect says about the law."""
+        return _ask(self, self.law)
+
     def criterion(self, left: float, unknowns: int) -> float:
         return self.freedom * left + unknowns * float(np.log(self.freedom))
 
@@ -100,8 +106,7 @@ def half_widths(calibration: Calibration) -> dict[str, float]:
 
 def ask_suspects(asked: Asked) -> tuple[Suspicion, ...]:
     """Ask every suspect about the law, the best explanation first."""
-    answers = _ask(asked, asked.law)
-    found = [_as_suspicion(asked, asked.law, asked.library, suspect, answer) for suspect, answer in answers]
+    found = [_as_suspicion(asked, asked.law, asked.library, suspect, answer) for suspect, answer in asked.answers]
     return tuple(sorted(found, key=lambda suspicion: suspicion.criterion))
 
 
@@ -118,10 +123,13 @@ def undecided(asked: Asked, suspects: Sequence[Suspicion]) -> list[Suspicion]:
     return [found for found, weight in zip(compared, weights, strict=True) if weight <= best + DECISIVE]
 
 
-def _ask(asked: Asked, law: LawFit) -> list[tuple[Suspect, Score]]:
+def _ask(asked: Asked, law: LawFit, spared: Callable[[Suspect], bool] | None = None) -> list[tuple[Suspect, Score]]:
+    """Ask every suspect about a law, but for those that are ``spared``."""
     answers = []
     for index, suspect in enumerate(SUSPECTS):
-        answer = None if suspect.name in asked.answered else score(law, asked.columns(index, suspect, law))
+        if suspect.name in asked.answered or (spared is not None and spared(suspect)):
+            continue
+        answer = score(law, asked.columns(index, suspect, law))
         if answer is None:
             continue
         if suspect.searched:
@@ -194,12 +202,13 @@ def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score, shifts: M
 def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> Suspicion | None:
     """Name the effect that explains best what the law leaves, beside this law or beside one that is no larger."""
     others, own = _smaller(asked, named, refit, len(asked.law.names)), set(asked.law.names)
+    answers = asked.answers
     asked = replace(asked, measure=min((asked.law, *(law for _, law in others)), key=lambda law: law.expected))
     pairs = list[Suspicion]()
     for library, law in ((asked.library, asked.law), *others):
         pairs += [
             _as_suspicion(asked, law, library, suspect, answer)
-            for suspect, answer in _ask(asked, law)
+            for suspect, answer in (answers if law is asked.law else _ask(asked, law))
             # a part of this law is no cause, and this law with one more term is among its own suspects
             if law is asked.law or not ({*law.names, *suspect.adds} <= own or {*law.names, *suspect.adds} >= own)
         ]
@@ -220,13 +229,21 @@ def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
     if bent:
         return bent
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
-        for suspect, answer in _ask(asked, law):
+        for suspect, answer in _ask(asked, law, _no_rival):
+            if answer.columns > SIMPLE:
+                continue
             pair = _as_suspicion(asked, law, library, suspect, answer)
-            # a response that a camera may well have was asked above; columns of first order allow for any
-            simple = answer.columns <= SIMPLE and not suspect.name.startswith(("missing", "response"))
-            if simple and suspect.name not in VARYING and pair.criterion < alone:
+            if pair.criterion < alone:
                 return f"{library} with this effect says as much: {pair.words}"
     return ""
+
+
+def _no_rival(suspect: Suspect) -> bool:
+    """Tell whether an effect beside a smaller law is none to compare: another law, or one that allows for any.
+
+    A response that a camera may well have is asked in other words (see :func:`_response_like`).
+    """
+    return bool(suspect.adds) or suspect.name in (RESPONSE, *VARYING)
 
 
 def _response_like(law: Model) -> str:

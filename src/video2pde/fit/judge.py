@@ -23,7 +23,7 @@ from video2pde.fit.blocks import block_residual, block_scales, BlockScale, lasti
 from video2pde.fit.consistency import compare_parts, Part
 from video2pde.fit.explain import ask_suspects, Asked, half_widths, name_cause, name_rival, TELLING, undecided
 from video2pde.fit.faults import Faults, recording_faults
-from video2pde.fit.law import fit_law, LawFit, slow_noise
+from video2pde.fit.law import fit_law, LawFit, slow_noise, TELL_FAULTS
 from video2pde.fit.maps import make_maps
 from video2pde.fit.noise import film_memory, Memory
 from video2pde.fit.result import FitTest, Scale, Suspicion
@@ -132,12 +132,20 @@ class _Bench:
         named = libraries(settings)
         terms = {term.name: term for library in named.values() for term in library}
         terms |= {name: CATALOGUE[name] for name in OFTEN_MISSING}
+        own = {name: CATALOGUE[name] for name in TELL_FAULTS}
         for calibration in calibrations.values():
-            terms |= {term.name: term for term in calibration.terms}
-        chosen = list(terms.values())
+            own |= {term.name: term for term in calibration.terms}
         views = [
             build_view(
-                train, drift.velocity, chosen, settings, total_frames, moments=moments, memory=memory, scale=width
+                train,
+                drift.velocity,
+                # other laws and missing terms are asked with the usual widths alone
+                list((terms | own if width == 1.0 else own).values()),
+                settings,
+                total_frames,
+                moments=moments,
+                memory=memory,
+                scale=width,
             )
             for width in WIDTHS
         ]

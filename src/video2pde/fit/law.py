@@ -36,6 +36,8 @@ QUIETEST = 0.5
 """Share of the mean variance below which the variance of no test function is taken."""
 FLAT = 0.3
 """Levels from cell to cell below which rounding is the same for all pixels of a cell."""
+TELL_FAULTS = ("u", "grad_squared")
+"""Terms whose columns say how large faults of light and of rounding are, whatever the law."""
 RANK = 1e-9
 """Singular value, relative to the largest, below which a direction of the design counts as none."""
 
@@ -121,9 +123,14 @@ class LawFit:
         return matrix
 
     @cached_property
+    def whole(self) -> Array:
+        """The matrix that makes the law's coefficients from the whole target, (terms, M)."""
+        return self.answer()
+
+    @cached_property
     def coefficient_errors(self) -> Array:
         """Standard errors of the coefficients, (terms,)."""
-        answer = self.answer()
+        answer = self.whole
         return np.sqrt(np.maximum(np.diag(answer @ self.spread @ answer.T), 0.0))
 
 

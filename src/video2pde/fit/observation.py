@@ -11,7 +11,7 @@ that they have weak columns like any other term. They are derived here from the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from math import comb
 
 import numpy as np
@@ -47,12 +47,10 @@ def bent_columns(view: View, term: Term, curve: sympy.Expr, in_time: Array | Non
     """Return a term's part of the bracket for g = h(u), (M, 1), or for g = h(u) θ_l(t), (M, l)."""
     grid = view.film.grid
     flat = Profiles.powers(grid.y, 0), Profiles.powers(grid.x, 0)
-    functions = [None] if in_time is None else list(in_time)
-    total = np.zeros((len(view.centres), len(functions)))
+    total = np.zeros((len(view.centres), 1 if in_time is None else len(in_time)))
     for part in _ordinary(term):
         for density, order in _bent(part, curve):
-            for index, theta in enumerate(functions):
-                total[:, index] += _column(view, flat, order, density, theta)[:, 0, 0]
+            total += _column(view, flat, order, density, in_time).reshape(total.shape)
     return total
 
 
@@ -60,6 +58,7 @@ def _ordinary(term: Term) -> list[Part]:
     return [part for part in term.parts if sum(part.derivative) <= HIGHEST]
 
 
+@cache
 def _bent(part: Part, curve: sympy.Expr) -> list[tuple[sympy.Expr, Order]]:
     """Return h′ D^α f − D^α [f_u h + h′ (f_{u_x} u_x + f_{u_y} u_y)] as densities and derivatives."""
     f, order = part.density, part.derivative
@@ -107,7 +106,7 @@ def _drifting_light(view: View, pair: tuple[Profiles, Profiles], observable: str
     along_y, along_x = pair
     total = np.zeros((len(view.centres), along_y.count, along_x.count))
     for axis, sloped in enumerate(((along_y, along_x.derivative), (along_y.derivative, along_x))):
-        total += _column(view, sloped, (0, 0), LIGHT[observable], view.velocity[:, axis])
+        total += _column(view, sloped, (0, 0), LIGHT[observable], view.velocity[None, :, axis])[:, 0]
     return total
 
 
@@ -129,14 +128,19 @@ def _weight_outside(view: View, pair: tuple[Profiles, Profiles], order: Order, d
 def _column(
     view: View, pair: tuple[Profiles, Profiles], order: Order, density: sympy.Expr, in_time: Array | None = None
 ) -> Array:
-    """Return the weak columns of D^α [w θ f], (M, i, j); a constant in f has a column of its own."""
-    total = np.zeros((len(view.centres), pair[0].count, pair[1].count))
-    expanded = sympy.expand(density)
-    constant, rest = expanded.as_independent(U, U_X, U_Y, as_Add=True)
-    for piece in (constant, rest):
-        if piece != 0:
-            columns = view.moments.columns(
-                (WeightedPart(*pair, order, piece),), None if in_time is None else in_time[None]
-            )
-            total += columns if in_time is None else columns[:, 0]
+    """Return the weak columns of D^α [w f], (M, i, j), or of D^α [w θ_l f], (M, l, i, j).
+
+    A constant in f has a column of its own.
+    """
+    functions = () if in_time is None else (len(in_time),)
+    total = np.zeros((len(view.centres), *functions, pair[0].count, pair[1].count))
+    for piece in _pieces(density):
+        total += view.moments.columns((WeightedPart(*pair, order, piece),), in_time)
     return total
+
+
+@cache
+def _pieces(density: sympy.Expr) -> tuple[sympy.Expr, ...]:
+    """Return the constant in a density, and the rest; those that are there."""
+    both = sympy.expand(density).as_independent(U, U_X, U_Y, as_Add=True)
+    return tuple(piece for piece in both if piece != 0)

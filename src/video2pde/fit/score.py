@@ -78,6 +78,6 @@ def score(law: LawFit, columns: Array) -> Score | None:
 
 def _shift_errors(law: LawFit, columns: Array) -> dict[str, float]:
     """Return the standard errors of how far the law's coefficients move when columns are added."""
-    difference = law.answer(extra=columns) - law.answer()
+    difference = law.answer(extra=columns) - law.whole
     variances = np.einsum("km,mn,kn->k", difference, law.spread, difference, optimize=True)
     return {name: float(np.sqrt(max(v, 0.0))) for name, v in zip(law.names, variances, strict=True)}
