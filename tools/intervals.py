@@ -45,7 +45,9 @@ def lines_of(film: dict[str, Any]) -> list[dict[str, float]]:
         "START_LEFT": shifts.get(budget.START, none),
         "ZERO_LEVELS": film["level"] * np.array(film["offset"]),
         "HELD_BACK": film["held_back"] * found,
-        "HALVES_LEFT": Halves(np.array(film["halves"]), np.array(film["noisier"])).beyond_noise(np.array(film["std"])),
+        "HALVES_LEFT": Halves(np.array(film["halves"]), np.array(film["noisier"]), none).beyond_noise(
+            np.array(film["std"])
+        ),
         "ENCODED": found,
     }
     return [{name: abs(float(part[k] / truth[k])) for name, part in parts.items()} for k in range(len(truth))]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from video2pde.calibration import Calibration, MISFIT
+from video2pde.calibration.parts import InParts
 from video2pde.fit import FitTest
 from video2pde.frap.recovery import Recovery
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.validate import Score
 from video2pde.selection import LEAST_SKILL
 from video2pde.stages import Discovery
+from video2pde.terms.words import coefficient_units, describe
 
 LEAST_BLEACHING = 0.01
 """Share that light bleaches over the recording, from which it is worth telling."""
@@ -48,6 +50,18 @@ def judge_fit(chosen: Calibration, held_out: Score | None, test: FitTest | None 
             f"(it removes {max(held_out.skill, 0.0):.0%} of the squared error): do not trust its forecast"
         )
     return tuple(notes)
+
+
+def steadiness_notes(found: InParts | str | None, unit: str) -> tuple[str, ...]:
+    """Say which coefficients of a named law are not steady, and what they are part by part; or why nobody knows."""
+    if not isinstance(found, InParts):
+        return () if found is None else (found,)
+    return tuple(
+        f"the coefficient of {describe(term).text} is not steady over the training window: {found.describe(term)} "
+        f"{coefficient_units(term, unit)}. It depends on the window that is fitted: something is missing from the law"
+        for term in found.terms
+        if term.name in found.unsteady
+    )
 
 
 def bleaching_note(chosen: Calibration | None, recovery: Recovery | str | None, duration: float) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from video2pde.stages.fit import test_calibrated
 from video2pde.stages.front import final_models, recalibrate_fronts
 from video2pde.stages.recovery import measure_recovery
 from video2pde.stages.refinement import refine_contenders
+from video2pde.stages.steadiness import follow_coefficients
 from video2pde.stages.structure import discover_structure
 from video2pde.stages.validation import compare_refined, validate_models
 from video2pde.stages.windows import choose_windows
@@ -71,6 +72,7 @@ MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "selection": (("calibrated_validation", "fit"), ("selection", "regression")),
     "test": (("selection",), ROLLOUTS),
     "recovery": (("test",), ("frap",)),
+    "steadiness": (("calibration",), ("drift", "calibration", "rollout", "run", "steadiness")),
 }
 """For each stage, the stages whose artefacts it is given, and the sections of the settings; it cannot read others."""
 
@@ -168,6 +170,8 @@ def _run_stages(work: _Work, film: Path) -> None:
     work.stage("test", evaluate, recording.field, windows, selection, models, found.diffusion)
     if work.run.settings.frap.enabled:
         work.stage("recovery", measure_recovery, recording.field)
+    if work.run.settings.regression.law is not None and work.run.settings.steadiness.parts > 1:
+        work.stage("steadiness", follow_coefficients, contenders, calibrations, train, train_drift, found)
 
 
 class _EndHere(Exception):

@@ -17,7 +17,8 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from video2pde.calibration import Calibration
-from video2pde.caveats import bleaching_note, collect_caveats, flow_notes, judge_fit
+from video2pde.calibration.parts import InParts
+from video2pde.caveats import bleaching_note, collect_caveats, flow_notes, judge_fit, steadiness_notes
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
@@ -59,6 +60,7 @@ class Run:
     selection : the choice, frozen.
     test : the held-out frames, predicted once.
     recovery : a bleach's recovery in numbers; a text where there is none to be seen, None where it was not asked for.
+    steadiness : a named law's coefficients in parts of the training window; a text says why not, None without a name.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Run:
     selection: Selection | None = field(default=None, metadata={STAGE: "the choice, frozen"})
     test: Evaluation | None = field(default=None, metadata={STAGE: "the held-out frames, once"})
     recovery: Recovery | str | None = field(default=None, metadata={STAGE: "recovery after a bleach"})
+    steadiness: InParts | str | None = field(default=None, metadata={STAGE: "the named law in parts of the recording"})
 
     def has(self, stage: str) -> bool:
         """Tell whether a stage has been run."""
@@ -151,7 +154,8 @@ class Run:
         if self.field is not None:
             recovery = (*bleaching_note(self.chosen, self.recovery, self.field.duration), *recovery)
         fits = collect_caveats(self.discovery, self.calibration, self.refinement)
-        return (*judged, *recovery, *flowing, *found, *notes, *fits)
+        steady = steadiness_notes(self.steadiness, self.unit)
+        return (*judged, *steady, *recovery, *flowing, *found, *notes, *fits)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``result.json`` holds of a finished run; numbers that do not exist are null."""
@@ -196,7 +200,7 @@ STAGES: Mapping[str, str] = {entry.name: entry.metadata[STAGE] for entry in fiel
 """What each stage does, in words, in the order of the stages."""
 
 
-MAY_BE_NONE = ("comparison", "recovery")
+MAY_BE_NONE = ("comparison", "recovery", "steadiness")
 """Stages that may have nothing to say."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from video2pde import __version__
 from video2pde.calibration import Calibration
+from video2pde.calibration.parts import InParts
 from video2pde.discovery.identifiability import LibraryDiagnosis
 from video2pde.drift import Drift
 from video2pde.errors import InputError
@@ -75,6 +76,7 @@ def describe_run(run: Run) -> dict[str, Any]:
             "calibrated_validation": {} if run.calibrated_validation is None else _scores(run.calibrated_validation),
             "test": {**_test(done.scores, done.selection.chosen), "noise": held_out_noise(run)},
             "frap": _recovery(run.recovery) if isinstance(run.recovery, Recovery) else None,
+            "steadiness": _steadiness(run.steadiness) if isinstance(run.steadiness, InParts) else None,
             "warnings": list(run.warnings),
             "seed": run.settings.run.seed,
             "versions": {
@@ -93,6 +95,7 @@ def _recovery(recovery: Recovery) -> dict[str, Any]:
     return {
         "diffusion": {**recovery.diffusion.to_json(), "unit": f"{recovery.unit}²/s"},
         "diffusion_all_mobile": recovery.all_mobile.to_json(),
+        "diffusion_with_pattern": recovery.patterned.to_json(),
         "mobile_fraction": recovery.mobile.to_json(),
         "half_time_s": recovery.half_time.to_json(),
         "bleaching_rate": recovery.bleaching.to_json(),
@@ -110,6 +113,17 @@ def _recovery(recovery: Recovery) -> dict[str, Any]:
             "fitted": recovery.fitted.tolist(),
         },
         "notes": list(recovery.notes),
+    }
+
+
+def _steadiness(found: InParts) -> dict[str, Any]:
+    return {
+        "parts": [
+            {"from_s": start, "to_s": end, "terms": {name: each[k].to_json() for name, each in found.estimates.items()}}
+            for k, (start, end) in enumerate(found.spans)
+        ],
+        "steady": {name: name not in found.unsteady for name in found.chance},
+        "chance": dict(found.chance),
     }
 
 
@@ -215,6 +229,8 @@ def summarise(run: Run) -> str:
             lines += [f"or, as good ({name}):"] if index else []
             lines += [*_law_lines(run.laws[name], field), ""]
         lines.pop()
+    if isinstance(run.steadiness, InParts) and field is not None:
+        lines += ["in parts of the training window:", *_part_lines(run.steadiness, field.grid.unit), ""]
     if isinstance(run.recovery, Recovery):
         lines += ["recovery after the bleach:", *run.recovery.summary(), ""]
     doubt = held_out_doubt(run)
@@ -255,6 +271,14 @@ def _law_lines(law: Calibration, field: Field) -> list[str]:
     if law.model.flow is not None:
         lines.append(f"  flow         {describe_flow(law.model.flow, field.grid)}")
     return lines
+
+
+def _part_lines(found: InParts, unit: str) -> list[str]:
+    return [
+        f"  {describe(term).text}, {start:.4g} to {end:.4g} s: {estimate} {coefficient_units(term, unit)}"
+        for term in found.terms
+        for (start, end), estimate in zip(found.spans, found.estimates[term.name], strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ from calibration_problems import known_problem, pose, SETTINGS, truth_of
 from known_fields import known_field
 
 from video2pde.calibration import budget, calibrate
-from video2pde.calibration.budget import add_up, Correction
+from video2pde.calibration.budget import add_up, Correction, HALVES_LEFT, lack_of_fit, run_forward
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import compare_halves, fit_rollout, Halves
+from video2pde.estimate import Estimate
 from video2pde.field import Encoding
 from video2pde.recording import read_field
 from video2pde.recording.synth import Camera, make_case, render_film
 from video2pde.settings import load_settings
+from video2pde.terms import CATALOGUE
 
 FEW = SETTINGS.model_copy(update={"calibration": SETTINGS.calibration.model_copy(update={"replicates": 10})})
 
@@ -84,6 +86,28 @@ def test_halves_that_ask_for_different_laws_are_seen() -> None:
     assert halves.apart[0] > 0.05 * guess[0]
 
 
+def test_an_interval_reaches_to_the_farther_half_and_beyond_it_where_a_recording_may_be_at_fault() -> None:
+    halves = Halves(np.array([0.5]), np.array([2.0]), np.array([0.4]))
+    std = np.array([0.15])  # 0.3 of the 0.5 may be noise, 0.4 are not
+    apart, farther = halves.beyond_noise(std), halves.reach_beyond_noise(std)
+    assert (apart[0], farther[0]) == pytest.approx((0.4, 0.8 * 0.4))
+    film, stack, value = Encoding(1 / 255, b_frames=np.zeros(4, bool)), Encoding(1 / 65535), np.array([1.0])
+    assert lack_of_fit(film, value, apart, farther).uncertainty == pytest.approx(HALVES_LEFT * apart)
+    assert lack_of_fit(stack, value, apart, farther).uncertainty == pytest.approx(farther)
+    # a few per cent may be a fault of the recording, which both halves share
+    assert lack_of_fit(stack, value, 0.05 * apart, 0.05 * farther).uncertainty == pytest.approx(HALVES_LEFT * 0.02)
+    assert Halves(np.zeros(1), np.ones(1), np.zeros(1)).reach_beyond_noise(std) == 0
+
+
+def test_an_interval_of_diffusion_ends_at_zero_unless_something_else_damps_short_waves() -> None:
+    wide = {"laplacian": Estimate(0.3, -0.1, 0.7), "u": Estimate(-0.1, -0.4, 0.2), "biharmonic": Estimate(-1.0)}
+    terms = [CATALOGUE[name] for name in wide]
+    assert run_forward(terms[:2], wide) == {**wide, "laplacian": Estimate(0.3, 0.0, 0.7)}
+    assert run_forward(terms, wide) == wide
+    backward = {"laplacian": Estimate(-0.3, -0.7, 0.1)}
+    assert run_forward(terms[:1], backward) == backward
+
+
 def test_halves_differ_by_noise_as_much_as_they_are_said_to() -> None:
     """Forty noisy copies of one field: their halves differ as much as the error of the whole says."""
     problem, guess = known_problem("A")
@@ -100,7 +124,8 @@ def test_halves_differ_by_noise_as_much_as_they_are_said_to() -> None:
         noisier.append(halves.noisier[0])
     assert np.std(apart) == pytest.approx(np.mean(noisier) * np.std(whole), rel=0.5)
     left = [
-        Halves(np.array([a]), np.array([n])).beyond_noise(np.std(whole))[0] for a, n in zip(apart, noisier, strict=True)
+        Halves(np.array([a]), np.array([n]), np.zeros(1)).beyond_noise(np.std(whole))[0]
+        for a, n in zip(apart, noisier, strict=True)
     ]
     assert np.mean(np.array(left) > 0) < 0.5
 

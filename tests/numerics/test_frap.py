@@ -103,6 +103,22 @@ def test_two_species_are_not_steady() -> None:
     assert found.diffusion.high - found.diffusion.low > 0.2 * found.diffusion.value
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_reference_that_was_bleached_before_is_a_pattern_that_stands_still(seed: int) -> None:
+    """An earlier bleach is still in the reference: D is not steady, and is with a pattern; the interval holds both."""
+    clean = recovering(UNEVEN, noise=0.002, seed=seed)
+    squared = (GRID.x[None, :] - 26) ** 2 + (GRID.y[:, None] - 24) ** 2
+    values = clean.values / (1 - 0.05 * np.exp(-squared / 80))
+    found = analyse_recovery(Field(values, UNEVEN, GRID, provenance=clean.provenance))
+    assert found.steadiness.steady is False
+    assert found.patterned.value == pytest.approx(DIFFUSION, rel=0.03)
+    assert abs(found.diffusion.value / DIFFUSION - 1) > 0.03
+    assert holds(found.diffusion, DIFFUSION)
+    assert found.diffusion.high - found.diffusion.low < 0.35 * DIFFUSION
+    assert any("a pattern that stands still explains that" in note for note in found.notes)
+    assert math.isnan(analyse_recovery(clean).patterned.value)
+
+
 @pytest.mark.parametrize("frames", [4, 6])
 def test_few_frames_give_d(frames: int) -> None:
     found = analyse_recovery(recovering(UNEVEN[:: 16 // frames][:frames], noise=0.002))
@@ -171,6 +187,7 @@ def test_the_lipid_bilayer() -> None:
     found = analyse_recovery(read_field(BILAYER, settings))
     assert found.diffusion.value == pytest.approx(2.0, rel=0.1)
     assert holds(found.diffusion, 2.0)
+    assert found.diffusion.high - found.diffusion.low < 0.3 * 2.0
     assert found.mobile.value > 0.9
 
 

@@ -7,8 +7,8 @@ checked on other films. ``docs/intervals.md`` follows one coefficient through it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from video2pde.calibration.bootstrap import Bootstrap
 from video2pde.estimate import Estimate
 from video2pde.field import Encoding
+from video2pde.terms import Term
+from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion, smoothing_order
 
 Array = NDArray[np.float64]
 
@@ -32,6 +34,8 @@ ZERO_LEVELS = 0.06
 HELD_BACK, ENCODED = 0.15, 0.006
 """Relative error of a film whose encoder holds all changes back, in proportion to their share; and of every film that
 went through an encoder, which smooths noise and slopes."""
+BY_CHANCE = 0.01
+"""Share of changes held back up to which none need be: noisy values are the same in two frames now and then."""
 HALVES_LEFT = 1.5
 """Error of a coefficient, in units of what those of both halves of the frames differ by beyond noise."""
 
@@ -79,12 +83,18 @@ def encoder(encoding: Encoding, coefficients: Array) -> Correction:
     return Correction(ENCODER, np.zeros_like(coefficients), relative * np.abs(coefficients))
 
 
-def lack_of_fit(halves: Array) -> Correction:
+def lack_of_fit(encoding: Encoding, coefficients: Array, apart: Array, farther: Array) -> Correction:
     """Count what the law, or the recording, leaves unexplained: both halves of the frames should ask for one law.
 
-    ``halves`` (K,): how far they lie apart beyond what noise does, which the statistics count already.
+    ``apart`` (K,): how far they differ beyond what noise does, which the statistics count already. A fault of the
+    recording may mislead both halves alike, so that the truth lies outside what they say. Where no encoder was at work,
+    and they differ by more than such faults do, it is the law that is wrong: the interval reaches to the half that lies
+    ``farther`` (K,) from the whole, and no further.
     """
-    return Correction(LACK_OF_FIT, np.zeros_like(halves), HALVES_LEFT * halves)
+    most = HALVES_LEFT * apart
+    if encoding.b_frames is None and encoding.held_back <= BY_CHANCE:
+        most = np.minimum(most, np.maximum(HELD_BACK * np.abs(coefficients), farther))
+    return Correction(LACK_OF_FIT, np.zeros_like(apart), most)
 
 
 def add_up(plain: Array, budget: Sequence[Correction]) -> list[Estimate]:
@@ -94,3 +104,14 @@ def add_up(plain: Array, budget: Sequence[Correction]) -> list[Estimate]:
         return [Estimate(float(value)) for value in values]
     halves = np.linalg.norm([line.uncertainty for line in budget], axis=0)
     return [Estimate(float(v), float(v - half), float(v + half)) for v, half in zip(values, halves, strict=True)]
+
+
+def run_forward(terms: Sequence[Term], estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """End the interval of diffusion at 0 where nothing else in the law damps short waves: backward, none would run."""
+    damping = [term for term in terms if smoothing_order(term) > 0]
+    found = dict(estimates)
+    if len(damping) == 1 and is_diffusion(damping[0], EMPTY_TO_FULL):
+        estimate = found[damping[0].name]
+        if estimate.has_interval and estimate.low < 0 < estimate.value:
+            found[damping[0].name] = replace(estimate, low=0.0)
+    return found

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.agreement import NORMAL
 from video2pde.calibration import budget
 from video2pde.calibration.blocks import DRIFT
 from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
@@ -47,8 +48,6 @@ SAME_PLACE, NEARLY_ZERO = 0.01, 1e-3
 are compared with that."""
 POOR = 0.1
 """Factor on the weak fit that makes the deliberately poor start."""
-NORMAL = 1.96
-"""Standard deviations to either side that hold 95 % of a normal distribution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +152,11 @@ def calibrate(
     best = joint or plain
     boot = _bootstrap(problem, best, options, progress, partial(_log_draws, library, best.terms))
     lines = _draw_up(problem, plain, best, boot, options)
+    estimates = dict(zip(best.terms, budget.add_up(plain.coefficients, lines), strict=True))
     return Calibration(
         library=library,
         terms=problem.terms,
-        estimates=dict(zip(best.terms, budget.add_up(plain.coefficients, lines), strict=True)),
+        estimates=budget.run_forward(problem.terms, estimates),
         drift_scale=_drift_scale(problem, best, boot),
         fit=best,
         attempts=attempts,
@@ -236,7 +236,8 @@ def _draw_up(
     if best.converged and options.optimizer == "lm":
         lines.append(budget.grid(discretisation_bias(problem, best), found))
         std = np.zeros(len(found)) if boot is None or boot.converged < 2 else boot.draws.std(axis=0, ddof=1)
-        lines.append(budget.lack_of_fit(compare_halves(problem, best).beyond_noise(std)))
+        halves = compare_halves(problem, best)
+        lines.append(budget.lack_of_fit(encoding, found, halves.beyond_noise(std), halves.reach_beyond_noise(std)))
     lines.append(budget.encoder(encoding, found))
     return tuple(lines)
 

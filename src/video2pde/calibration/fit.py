@@ -211,15 +211,23 @@ def finish(problem: Problem, state: State, converged: bool, reason: str, rollout
 class Halves:
     """How far the coefficients of the first half of the frames lie from those of the second, (K,).
 
-    ``noisier`` (K,): how much larger noise makes that difference than the error of the whole fit.
+    ``noisier`` (K,): how much larger noise makes that difference than the error of the whole fit; ``farther`` (K,): how
+    far the half that lies farther from the whole lies from it.
     """
 
     apart: Array
     noisier: Array
+    farther: Array
 
     def beyond_noise(self, std: Array) -> Array:
         """Return the part of the difference, (K,), that noise does not account for; ``std`` is the whole fit's."""
         return np.asarray(np.sqrt(np.maximum(self.apart**2 - (self.noisier * std) ** 2, 0.0)))
+
+    def reach_beyond_noise(self, std: Array) -> Array:
+        """Return how far the farther half lies from the whole, (K,), less the share of it that is noise."""
+        size = np.abs(self.apart)
+        share = np.divide(self.beyond_noise(std), size, out=np.zeros_like(size), where=size > 0)
+        return np.asarray(share * self.farther)
 
 
 def compare_halves(problem: Problem, fit: Fit) -> Halves:
@@ -227,12 +235,14 @@ def compare_halves(problem: Problem, fit: Fit) -> Halves:
     look = problem.look(fit.values, fit.start, fit.base, fit.modes)
     sums, counted, law = look.sum_up(), problem.split.counted, problem.unknowns.parts[LAW]
     if isinstance(sums, str):
-        return Halves(np.zeros_like(fit.coefficients), np.ones_like(fit.coefficients))
+        nothing = np.zeros_like(fit.coefficients)
+        return Halves(nothing, np.ones_like(nothing), nothing)
     first = np.cumsum(counted) <= counted.sum() / 2
     whole, *halves = (Linear.of(sums, look.weights, frames) for frames in (counted, counted & first, counted & ~first))
-    apart = (halves[0].solve() - halves[1].solve())[law]
+    first_step, second_step = (half.solve()[law] for half in halves)
     noisier = np.sqrt((halves[0].variances + halves[1].variances) / whole.variances)[law]
-    return Halves(np.asarray(apart), np.asarray(noisier))
+    farther = np.maximum(np.abs(first_step), np.abs(second_step))
+    return Halves(np.asarray(first_step - second_step), np.asarray(noisier), np.asarray(farther))
 
 
 def standstill_cost(window: Window) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from video2pde.calibration import Calibration
-from video2pde.calibration.budget import LACK_OF_FIT
+from video2pde.calibration.budget import LACK_OF_FIT, run_forward
 from video2pde.estimate import Estimate
 from video2pde.fit.result import FitTest
 
@@ -28,7 +28,7 @@ def widen(calibration: Calibration, test: FitTest) -> Calibration:
             below, above = (float(np.hypot(end - estimate.value, more)) for end in (estimate.low, estimate.high))
             estimate = Estimate(estimate.value, estimate.value - below, estimate.value + above)
         estimates[name] = estimate
-    return replace(calibration, estimates=estimates, budget=(*others, wider))
+    return replace(calibration, estimates=run_forward(calibration.terms, estimates), budget=(*others, wider))
 
 
 def widen_all(calibrations: Mapping[str, Calibration], tests: Mapping[str, FitTest]) -> dict[str, Calibration]:

@@ -5,7 +5,7 @@
 D, k and M (the mobile fraction) are fitted; the initial state b_q(0) is eliminated exactly, so that no frame has to
 stand for it and its noise biases nothing. A reference that is noisy itself, or a sample with a texture of its own,
 leaves a pattern that stands still; it would pass for an immobile part in every mode. Its size is read from the
-finest modes, and what stands still counts the less for it.
+finest modes, and what stands still counts the less for it. Where D is not steady then, any pattern may stand still.
 
 Errors are those of a jackknife over blocks of frames: what goes wrong in a frame goes wrong in all its pixels.
 """
@@ -19,9 +19,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
-from scipy.stats import chi2
 from scipy.stats import t as student
 
+from video2pde.agreement import compare_estimates, NORMAL, STEADY
 from video2pde.errors import StageError
 from video2pde.estimate import Estimate
 from video2pde.field import noise_weights
@@ -35,10 +35,12 @@ LEAST_FRAMES = 4
 """Frames that a fit needs."""
 SUB_WINDOWS, LEAST_IN_WINDOW = 4, 5
 """Parts of the recording that are fitted by themselves, at most; frames that each of them needs."""
-STEADY = 0.01
-"""Chance below which the coefficients of the parts are not those of one law."""
 FINEST = 0.3
 """Share of the modes, the finest ones, in which nothing but noise and standing patterns is expected."""
+ANY_PATTERN = 1e6
+"""Variance of a standing pattern, in units of a frame's noise, that leaves it free in every mode."""
+SYSTEMATIC = 0.01
+"""Error of D and k, relative, that blocks of cells and measured edges leave; measured on known-truth recoveries."""
 PARAMETERS = ("D", "k", "M")
 
 
@@ -53,9 +55,12 @@ class ModalFit:
 
     def estimate(self, name: str) -> Estimate:
         """Return a coefficient with its 95 % interval."""
-        value, error = self.values[name], self.errors.get(name, 0.0)
-        half = float(student.ppf(0.975, max(self.blocks - 1, 1))) * error
+        value, half = self.values[name], NORMAL * self.error(name)
         return Estimate(value, value - half, value + half)
+
+    def error(self, name: str) -> float:
+        """Return the error of a normal distribution whose 95 % reach as far as Student's, few blocks being left out."""
+        return float(student.ppf(0.975, max(self.blocks - 1, 1))) / NORMAL * self.errors.get(name, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,12 +232,8 @@ def fit_parts(modes: Modes, whole: ModalFit, pattern: float) -> Steadiness:
         window = mobile.window(slice(first, last + 1))
         spans.append((float(window.times[0]), float(window.times[-1])))
         found.append(fit_modes(window, ("D",), alone, pattern))
-    values = np.array([part.values["D"] for part in found])
-    errors = np.array([max(part.errors["D"], 1e-3 * abs(whole.values["D"])) for part in found])
-    weights = 1 / errors**2
-    mean = float(weights @ values / weights.sum())
-    squares = float(np.sum(((values - mean) / errors) ** 2))
-    # what is left of the scatter once the parts' own errors are taken off (DerSimonian and Laird)
-    excess = max(squares - (parts - 1), 0.0) / float(weights.sum() - (weights**2).sum() / weights.sum())
+    # few frames each: their errors reach as far as Student's, and hold what blocks of cells and edges get wrong
+    errors = [float(np.hypot(part.error("D"), SYSTEMATIC * whole.values["D"])) for part in found]
+    agreement = compare_estimates([part.values["D"] for part in found], errors)
     estimates = tuple(part.estimate("D") for part in found)
-    return Steadiness(tuple(spans), estimates, float(chi2.sf(squares, parts - 1)), float(np.sqrt(excess)))
+    return Steadiness(tuple(spans), estimates, agreement.chance, agreement.spread)

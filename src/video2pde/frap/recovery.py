@@ -11,10 +11,12 @@ from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import brentq
 
+from video2pde.agreement import NORMAL
 from video2pde.errors import StageError
 from video2pde.estimate import Estimate
 from video2pde.field import Field
 from video2pde.frap.fit import (
+    ANY_PATTERN,
     brought_in,
     fit_modes,
     fit_parts,
@@ -24,6 +26,7 @@ from video2pde.frap.fit import (
     response,
     standing_pattern,
     Steadiness,
+    SYSTEMATIC,
 )
 from video2pde.frap.modes import decompose, Edges, Modes
 
@@ -33,8 +36,6 @@ CLEARLY_BETTER = 0.95
 """Share of what is left unexplained that light for each picture must come below to be taken for light all the time."""
 HALF = 0.5
 """Share of the spot's depth from which a cell belongs to the bleached region."""
-SYSTEMATIC = 0.01
-"""Error of D and k, relative, that blocks of cells and measured edges leave; measured on known-truth recoveries."""
 LEAST_DEPTH = 0.03
 """Depth of the spot, in u, below which there is none."""
 UNKNOWN = Estimate(float("nan"), float("nan"), float("nan"))
@@ -51,6 +52,7 @@ class Recovery:
     Parameters
     ----------
     diffusion, all_mobile : D in unit²/s; and what it would be if nothing were immobile.
+    patterned : D with any pattern that stands still, where D is steady with that alone; NaN elsewhere.
     bleaching : the rate k at which the light dims everything, 1/s.
     mobile : mobile fraction of what was bleached. half_time : s from the first frame.
     steadiness : D in parts of the recording.
@@ -76,6 +78,7 @@ class Recovery:
     unit: str
     rms: float
     notes: tuple[str, ...] = ()
+    patterned: Estimate = UNKNOWN
 
     def summary(self) -> list[str]:
         """Say it in lines for the terminal."""
@@ -118,11 +121,13 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
             fit = whole
     steadiness = fit_parts(modes, fit, pattern)
     without = steadiness if fit is everything else fit_parts(modes, everything, pattern)
+    patterned = _with_any_pattern(modes, fit, steadiness)
     curve = field.values[:, spot].mean(axis=1, dtype=float)
     fitted, half_time = _curves(modes, fit, before, curve)
     return Recovery(
-        diffusion=widen(fit.estimate("D"), steadiness),
-        all_mobile=widen(everything.estimate("D"), without),
+        diffusion=_known(fit, steadiness, patterned),
+        all_mobile=_known(everything, without, patterned if without is steadiness else UNKNOWN),
+        patterned=patterned,
         bleaching=widen(fit.estimate("k")),
         mobile=at_most_one(mobile),
         half_time=half_time,
@@ -139,7 +144,7 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
         rms=fit.rms,
         notes=(
             *_tell_light(modes, fit),
-            *_remarks(field, mobile, steadiness, reference),
+            *_remarks(field, mobile, steadiness, reference, patterned),
             *_tell_all_mobile(field, steadiness, without),
         ),
     )
@@ -157,6 +162,27 @@ def _choose_light(modes: Modes, start: Mapping[str, float], pattern: float, unif
     flashed = modes.by_picture()
     each = fit_modes(flashed, ("D", "k"), start, pattern)
     return (flashed, each) if each.rms < CLEARLY_BETTER * steady.rms else (modes, steady)
+
+
+def _with_any_pattern(modes: Modes, fit: ModalFit, steadiness: Steadiness) -> Estimate:
+    """Return D with any pattern that stands still (an uneven reference, texture, what does not move); NaN: no use.
+
+    It is asked for where D is not steady, and is of use where D is steady then.
+    """
+    if steadiness.steady is not False:
+        return UNKNOWN
+    free = fit_modes(modes, ("D", "k"), {**fit.values, "M": 1.0}, ANY_PATTERN)
+    return widen(free.estimate("D")) if fit_parts(modes, free, ANY_PATTERN).steady else UNKNOWN
+
+
+def _known(fit: ModalFit, steadiness: Steadiness, patterned: Estimate) -> Estimate:
+    """Return D with its interval: as far as its parts differ, or to D with a pattern if that is why."""
+    own = widen(fit.estimate("D"))
+    if np.isfinite(patterned.value):
+        own = replace(own, low=min(own.low, patterned.low), high=max(own.high, patterned.high))
+    else:
+        own = widen(fit.estimate("D"), steadiness)
+    return replace(own, low=max(own.low, 0.0))  # nothing gathers by itself
 
 
 def at_most_one(mobile: Estimate) -> Estimate:
@@ -204,7 +230,7 @@ def _guess(field: Field, spot: NDArray[np.bool_]) -> float:
 
 def widen(estimate: Estimate, steadiness: Steadiness | None = None) -> Estimate:
     """Let an interval cover what the modes get wrong and, where the parts are not one law's, how much they differ."""
-    differ = 0.0 if steadiness is None or steadiness.steady is not False else 1.96 * steadiness.spread
+    differ = 0.0 if steadiness is None or steadiness.steady is not False else NORMAL * steadiness.spread
     more = np.hypot(SYSTEMATIC * estimate.value, differ)
     low, high = (np.hypot(abs(end - estimate.value), more) for end in (estimate.low, estimate.high))
     return replace(estimate, low=estimate.value - float(low), high=estimate.value + float(high))
@@ -246,13 +272,21 @@ def _tell_light(modes: Modes, fit: ModalFit) -> Sequence[str]:
     )
 
 
-def _remarks(field: Field, mobile: Estimate, steadiness: Steadiness, reference: bool) -> Sequence[str]:
+def _remarks(
+    field: Field, mobile: Estimate, steadiness: Steadiness, reference: bool, patterned: Estimate
+) -> Sequence[str]:
     remarks = list(steadiness.notes)
     if steadiness.steady is False:
+        why = "more than one D is at work (an immobile part, several species, uneven light), and the interval says so"
+        if np.isfinite(patterned.value):
+            why = (
+                "a pattern that stands still explains that (a reference that was bleached before, texture, dye that "
+                f"does not move): with any such pattern D is {_text(patterned)} {field.grid.unit}²/s and steady, and "
+                "the interval reaches to that"
+            )
         remarks.append(
             f"D is not steady over the recording: {_in_parts(field, steadiness)}. It depends on the window that is "
-            "fitted: more than one D is at work (an immobile part, several species, uneven light), and the interval "
-            "says so"
+            f"fitted: {why}"
         )
     if not reference:
         remarks.append("without a reference the level before the bleach is a guess, and with it the mobile fraction")

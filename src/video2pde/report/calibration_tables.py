@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from video2pde.calibration import Calibration
+from video2pde.calibration.parts import InParts
 from video2pde.frap.recovery import Recovery
 from video2pde.front import FrontFit
 from video2pde.refinement.result import check_agreement, Refinement
@@ -13,6 +16,7 @@ from video2pde.report.document import Check
 from video2pde.report.rollout_tables import list_errors
 from video2pde.report.sheets import Entry, fill, LIBRARY, RRMSE, Sheet, TERM
 from video2pde.rollout.validate import Validation
+from video2pde.terms.words import coefficient_units, describe
 
 
 def list_refined(refined: Mapping[str, Refinement], calibrations: Mapping[str, Calibration]) -> Sheet:
@@ -187,8 +191,35 @@ def list_recovery(recovery: Recovery) -> Sheet:
         {"quantity": "half time", "estimate": recovery.half_time, "unit": "s"},
         {"quantity": "bleaching rate", "estimate": recovery.bleaching, "unit": "1/s"},
     ]
+    if np.isfinite(recovery.patterned.value):
+        rows.append({"quantity": "D, with any pattern standing still", "estimate": recovery.patterned, "unit": square})
     steadiness = recovery.steadiness
     for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True):
         rows.append({"quantity": f"D from {start:.4g} to {end:.4g} s", "estimate": estimate, "unit": square})
     entries = (Entry("quantity", "quantity"), Entry("estimate", "value, 95 % interval"), Entry("unit", "unit"))
     return fill("recovery", "Recovery after the bleach", entries, rows)
+
+
+def list_steadiness(found: InParts, unit: str) -> Sheet:
+    """List a named law's coefficients in parts of the training window."""
+    rows = [
+        {
+            "term": describe(term).text,
+            "from": start,
+            "to": end,
+            "estimate": estimate,
+            "unit": coefficient_units(term, unit),
+            "chance": found.chance[term.name],
+        }
+        for term in found.terms
+        for (start, end), estimate in zip(found.spans, found.estimates[term.name], strict=True)
+    ]
+    entries = (
+        TERM,
+        Entry("from", "from (s)", format=".4g"),
+        Entry("to", "to (s)", format=".4g"),
+        Entry("estimate", "value, 95 % interval"),
+        Entry("unit", "unit"),
+        Entry("chance", "chance of parts that differ as much", format=".2g"),
+    )
+    return fill("steadiness", "Coefficients in parts of the training window", entries, rows)

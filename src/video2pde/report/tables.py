@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from video2pde.calibration.parts import InParts
 from video2pde.files import atomic_write
 from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
@@ -16,6 +17,7 @@ from video2pde.report.calibration_tables import (
     list_recovery,
     list_refined,
     list_starts,
+    list_steadiness,
 )
 from video2pde.report.discovery_tables import list_coefficients, list_conditioning, list_stability
 from video2pde.report.recording_tables import list_checks, list_preprocessing, list_smoothing
@@ -41,6 +43,7 @@ NAMES = (
     "calibrated-validation",
     "test",
     "recovery",
+    "steadiness",
     *fit_tables.NAMES,
 )
 """Names of all tables; a run leaves those that it has numbers for."""
@@ -49,6 +52,8 @@ NAMES = (
 def collect_sheets(run: Run) -> list[Sheet]:
     """Make every table that the run has numbers for."""
     sheets: list[Sheet] = [list_recovery(run.recovery)] if isinstance(run.recovery, Recovery) else []
+    if isinstance(run.steadiness, InParts):
+        sheets.append(list_steadiness(run.steadiness, run.unit))
     if run.recording is not None and run.recording.checks is not None:
         checks = run.recording.checks
         sheets += [

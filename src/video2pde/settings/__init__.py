@@ -16,6 +16,7 @@ from video2pde.settings.sections import (
     Section,
     SelectionSettings,
     SplitSettings,
+    SteadinessSettings,
     TermSettings,
     WeakSettings,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "SelectionSettings",
     "Settings",
     "SplitSettings",
+    "SteadinessSettings",
     "TermSettings",
     "WeakSettings",
     "load_settings",

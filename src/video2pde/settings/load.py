@@ -30,6 +30,7 @@ from video2pde.settings.sections import (
     Section,
     SelectionSettings,
     SplitSettings,
+    SteadinessSettings,
     TermSettings,
     WeakSettings,
 )
@@ -50,6 +51,7 @@ class Settings(Section):
     front: FrontSettings = FrontSettings()
     selection: SelectionSettings = SelectionSettings()
     frap: FrapSettings = FrapSettings()
+    steadiness: SteadinessSettings = SteadinessSettings()
     run: RunSettings = RunSettings()
     terms: dict[str, tuple[TermSettings, ...]] = Field(
         default_factory=dict, description="terms of the user's own, by name: a list of parts that are added"

@@ -348,6 +348,14 @@ class SelectionSettings(Section):
     tie: NotNegative = Field(0.05, description="relative error within which the smaller model wins")
 
 
+class SteadinessSettings(Section):
+    """Coefficients of a named law in parts of the training window."""
+
+    parts: Annotated[int, Field(ge=0)] = Field(
+        4, description="with a named law: parts that are fitted by themselves, at most; 0 or 1: none"
+    )
+
+
 class FrapSettings(Section):
     """Recovery after a bleach."""
 

@@ -25,10 +25,11 @@ STAGES = {
     "selection": "the choice, frozen",
     "test": "the held-out frames, once",
     "recovery": "recovery after a bleach",
+    "steadiness": "the named law in parts of the recording",
     "report": "page, figures, tables",
 }
 """The pipeline's stages, repeated here because importing the pipeline takes seconds; a test compares the two."""
-SOMETIMES = frozenset({"recovery"})
+SOMETIMES = frozenset({"recovery", "steadiness"})
 """Stages that a run has only where it is asked for them: they are not shown before they begin."""
 LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ (\w+)\s+(.*)$")
 BEGUN = re.compile(r"^video2pde [\w.+-]+, process (\d+)$")
