@@ -56,12 +56,16 @@ def steadiness_notes(found: InParts | str | None, unit: str) -> tuple[str, ...]:
     """Say which coefficients of a named law are not steady, and what they are part by part; or why nobody knows."""
     if not isinstance(found, InParts):
         return () if found is None else (found,)
-    return tuple(
+    unsteady = tuple(
         f"the coefficient of {describe(term).text} is not steady over the training window: {found.describe(term)} "
         f"{coefficient_units(term, unit)}. It depends on the window that is fitted: something is missing from the law"
         for term in found.terms
         if term.name in found.unsteady
     )
+    left_out = tuple(
+        f"the frames from {start:.4g} to {end:.4g} s cannot be fitted by themselves" for start, end in found.left_out
+    )
+    return (*unsteady, *left_out)
 
 
 def bleaching_note(chosen: Calibration | None, recovery: Recovery | str | None, duration: float) -> tuple[str, ...]:

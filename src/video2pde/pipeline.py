@@ -65,7 +65,7 @@ MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "calibration": (("refinement",), ("drift", "calibration", "rollout", "run")),
     "fit": (
         ("calibration",),
-        ("recording", "weak", "calibration", "rollout", "run", "regression", "terms", "libraries"),
+        ("recording", "frap", "weak", "calibration", "rollout", "run", "regression", "terms", "libraries"),
     ),
     "front": (("calibration",), ("drift", "calibration", "front", "rollout", "run")),
     "calibrated_validation": (("front",), ROLLOUTS),

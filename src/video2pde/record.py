@@ -17,7 +17,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from video2pde.calibration import Calibration
-from video2pde.calibration.parts import InParts
+from video2pde.calibration.parts import InParts, reach_to_parts
 from video2pde.caveats import bleaching_note, collect_caveats, flow_notes, judge_fit, steadiness_notes
 from video2pde.drift import Drift
 from video2pde.errors import InputError
@@ -122,8 +122,11 @@ class Run:
 
     @cached_property
     def laws(self) -> dict[str, Calibration]:
-        """The calibrated laws, their intervals widened by their lack of fit."""
-        return widen_all(self.calibration, self.fit)
+        """The calibrated laws, their intervals widened by their lack of fit, as far as parts of the window differ."""
+        found, laws = self.steadiness, widen_all(self.calibration, self.fit)
+        if isinstance(found, InParts) and found.library in laws:
+            laws[found.library] = reach_to_parts(laws[found.library], found)
+        return laws
 
     @property
     def chosen_fit(self) -> FitTest | None:

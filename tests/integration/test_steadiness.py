@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from video2pde.calibration.parts import divide_frames, InParts
+from video2pde.calibration.budget import Correction, enclose, LACK_OF_FIT, STATISTICS
+from video2pde.calibration.parts import divide_frames, InParts, reach_to_parts
 from video2pde.errors import StageError
+from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid
 from video2pde.pipeline import run_pipeline
 from video2pde.record import load_run
@@ -43,6 +46,14 @@ def test_a_steady_coefficient_and_one_that_falls(tmp_path: Path) -> None:
     steady, falls = follow(film(1.0), tmp_path / "steady"), follow(film(0.6), tmp_path / "falls")
     assert len(steady.spans) == 4
     assert steady.unsteady == ()
+    law = load_run(tmp_path / "steady" / "run").calibration[steady.library]
+    none, value = np.zeros(1), law.estimates["laplacian"].value
+    lines = (Correction(STATISTICS, none, none + 0.03), Correction(LACK_OF_FIT, none, none + 2.0))
+    wide = replace(law, budget=lines, estimates={"laplacian": enclose(none + value, lines)[0]})
+    apart = replace(steady, estimates={"laplacian": (Estimate(value - 0.4), Estimate(value + 0.3))}, encoded=False)
+    assert wide.estimates["laplacian"].high - value > 2
+    assert reach_to_parts(wide, apart).estimates["laplacian"].high - value == pytest.approx(np.hypot(0.03, 0.4))
+    assert reach_to_parts(wide, replace(apart, encoded=True)) is wide
     assert falls.unsteady == ("laplacian",)
     for truth, estimate in zip((D, D, 0.6 * D, 0.6 * D), falls.estimates["laplacian"], strict=True):
         assert estimate.low <= truth <= estimate.high

@@ -279,12 +279,13 @@ def test_light_and_decay_that_say_the_same_leave_the_law_its_coefficient() -> No
 
 def test_what_the_settings_have_answered_is_no_suspect() -> None:
     given = load_settings(overrides={"recording.reference": "flat.tif", "recording.response": "linear"}).recording
-    assert answered_by(given) == {"uneven light", "response"}
-    assert not answered_by(SETTINGS.recording)
-    assert "response" in answered_by(load_settings(preset="frap").recording)
+    bleached = load_settings(preset="frap")
+    assert answered_by(given, SETTINGS.frap) == {"uneven light", "response"}
+    assert not answered_by(SETTINGS.recording, SETTINGS.frap)
+    assert answered_by(bleached.recording, bleached.frap) == {"response", "source"}
     view, fit = look(filmed("A"), "A")
     asked = Asked(view, fit, "A", {"laplacian": 0.01}, "dark", 2.0)
-    silent = replace(asked, answered=answered_by(given))
+    silent = replace(asked, answered=answered_by(given, SETTINGS.frap))
     names = [{found.name for found in ask_suspects(question)} for question in (asked, silent)]
     assert names[0] - names[1] == {"uneven light", "response"}
 

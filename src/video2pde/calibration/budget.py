@@ -92,14 +92,24 @@ def lack_of_fit(encoding: Encoding, coefficients: Array, apart: Array, farther: 
     ``farther`` (K,) from the whole, and no further.
     """
     most = HALVES_LEFT * apart
-    if encoding.b_frames is None and encoding.held_back <= BY_CHANCE:
+    if not is_encoded(encoding):
         most = np.minimum(most, np.maximum(HELD_BACK * np.abs(coefficients), farther))
     return Correction(LACK_OF_FIT, np.zeros_like(apart), most)
+
+
+def is_encoded(encoding: Encoding) -> bool:
+    """Tell whether an encoder was at work that makes frames from others."""
+    return encoding.b_frames is not None or encoding.held_back > BY_CHANCE
 
 
 def add_up(plain: Array, budget: Sequence[Correction]) -> list[Estimate]:
     """Return the estimates: shifts added to the plain fit, uncertainties in quadrature; none without statistics."""
     values = plain + sum((line.shift for line in budget), np.zeros_like(plain))
+    return enclose(values, budget)
+
+
+def enclose(values: Array, budget: Sequence[Correction]) -> list[Estimate]:
+    """Return values with the intervals that a budget makes; none without statistics."""
     if not any(line.name == STATISTICS for line in budget):
         return [Estimate(float(value)) for value in values]
     halves = np.linalg.norm([line.uncertainty for line in budget], axis=0)

@@ -1,9 +1,14 @@
-"""The coefficients of a law in parts of a window, each fitted by itself: are they steady?"""
+"""The coefficients of a law in parts of a window, each fitted by itself: are they steady?
+
+The lack of fit of the whole is judged by both halves of the frames under one initial frame, and by explanations that
+would move a coefficient. Parts that are fitted by themselves say directly how far it depends on what is fitted: where
+no encoder can have misled all of them, it reaches no further.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +17,7 @@ from numpy.typing import NDArray
 from video2pde.agreement import compare_estimates, NORMAL, STEADY
 from video2pde.calibration import budget
 from video2pde.calibration.bootstrap import bootstrap_fit
+from video2pde.calibration.calibrate import Calibration
 from video2pde.calibration.fit import fit_rollout
 from video2pde.calibration.problem import Problem
 from video2pde.errors import StageError
@@ -33,7 +39,8 @@ class InParts:
     """A law's coefficients in parts of the training window.
 
     ``spans`` (start, end) in s; ``estimates`` by term, one for each part; ``chance`` by term: of parts that differ as
-    much where the coefficient is one and the same.
+    much where the coefficient is one and the same; ``encoded``: an encoder may have misled all parts alike;
+    ``left_out``: spans of parts that cannot be fitted by themselves.
     """
 
     library: str
@@ -41,6 +48,8 @@ class InParts:
     spans: tuple[tuple[float, float], ...]
     estimates: Mapping[str, tuple[Estimate, ...]]
     chance: Mapping[str, float]
+    encoded: bool = False
+    left_out: tuple[tuple[float, float], ...] = ()
 
     @property
     def unsteady(self) -> tuple[str, ...]:
@@ -82,24 +91,43 @@ def fit_parts(
     ``pose`` sets up the fit of a part; ``guess``: coefficients of the whole window.
     """
     fewer = options.model_copy(update={"replicates": min(REPLICATES, options.replicates)})
-    spans, found = [], []
+    spans, found, left_out = [], [], []
     for part in parts:
         problem = pose(part)
         times = problem.window.times
         span = (float(times[0]), float(times[-1]))
         estimates = _fit_part(problem, guess, fewer)
-        if estimates is not None:
+        if estimates is None:
+            left_out.append(span)
+        else:
             spans.append(span)
             found.append(estimates)
     if len(found) < 2:
         raise StageError("of the parts of the training window fewer than two can be fitted by themselves")
     terms = problem.terms
+    encoded = budget.is_encoded(problem.window.encoding or Encoding(0.0))
     by_term = {term.name: tuple(estimates[k] for estimates in found) for k, term in enumerate(terms)}
     chance = {
-        name: compare_estimates([e.value for e in each], [(e.high - e.low) / (2 * NORMAL) for e in each]).chance
+        # the lower end of diffusion may have been cut at 0
+        name: compare_estimates([e.value for e in each], [(e.high - e.value) / NORMAL for e in each]).chance
         for name, each in by_term.items()
     }
-    return InParts(library, terms, tuple(spans), by_term, chance)
+    return InParts(library, terms, tuple(spans), by_term, chance, encoded, tuple(left_out))
+
+
+def reach_to_parts(law: Calibration, found: InParts) -> Calibration:
+    """Let the lack of fit of a law reach to the part farthest from it, or 15 % of the value, and no further."""
+    line = law.correction(budget.LACK_OF_FIT)
+    if found.encoded or not line.uncertainty.any():
+        return law
+    values = np.array([law.estimates[term.name].value for term in law.terms])
+    parts = np.array([[estimate.value for estimate in found.estimates[term.name]] for term in law.terms])
+    farthest = np.max(np.abs(parts - values[:, None]), axis=1)
+    most = np.maximum(budget.HELD_BACK * np.abs(values), farthest)
+    shorter = replace(line, uncertainty=np.minimum(line.uncertainty, most))
+    lines = tuple(shorter if each is line else each for each in law.budget)
+    estimates = dict(zip(law.estimates, budget.enclose(values, lines), strict=True))
+    return replace(law, budget=lines, estimates=budget.run_forward(law.terms, estimates))
 
 
 def _fit_part(problem: Problem, guess: Sequence[float], options: CalibrationSettings) -> list[Estimate] | None:
@@ -115,4 +143,5 @@ def _fit_part(problem: Problem, guess: Sequence[float], options: CalibrationSett
         budget.grid(np.zeros_like(fit.coefficients), fit.coefficients),
         budget.encoder(encoding, fit.coefficients),
     ]
-    return budget.add_up(fit.coefficients, lines)
+    estimates = dict(zip(fit.terms, budget.add_up(fit.coefficients, lines), strict=True))
+    return list(budget.run_forward(problem.terms, estimates).values())

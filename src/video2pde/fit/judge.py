@@ -195,7 +195,7 @@ class _Bench:
             widths,
             self.settings.recording.observable,
             _limit(law.freedom),
-            answered_by(self.settings.recording),
+            answered_by(self.settings.recording, self.settings.frap),
         )
         front = ask_front(self.train, look.calibration)
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))

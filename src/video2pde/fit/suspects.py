@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from video2pde.fit import effects
 from video2pde.fit.effects import Columns
-from video2pde.settings import RecordingSettings
+from video2pde.settings import FrapSettings, RecordingSettings
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 
-UNEVEN_LIGHT, RESPONSE = "uneven light", "response"
+UNEVEN_LIGHT, RESPONSE, SOURCE = "uneven light", "response", "source"
 OFTEN_MISSING = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous", "biharmonic")
 """Terms of the catalogue that are tried one by one where the law lacks them."""
 
@@ -73,20 +73,20 @@ SUSPECTS: tuple[Suspect, ...] = (
         law_bound=True,
     ),
     Suspect(
-        "source",
+        SOURCE,
         effects.source,
         "something is added or taken away at fixed places",
         "mask the source with recording.mask",
     ),
     Suspect(
-        "source",
+        SOURCE,
         effects.changing_source,
         "something is added or taken away at fixed places, for a time",
         "mask the source with recording.mask, or cut its time out with recording.start",
     ),
     *(
         Suspect(
-            "source",
+            SOURCE,
             columns,
             "something is added or taken away at one place",
             "mask the source with recording.mask, or cut its time out with recording.start",
@@ -154,7 +154,14 @@ SUSPECTS: tuple[Suspect, ...] = (
 )
 
 
-def answered_by(recording: RecordingSettings) -> frozenset[str]:
-    """Name the suspects that the settings have answered: a reference holds uneven light, a response was given."""
-    answered = {UNEVEN_LIGHT: recording.reference is not None, RESPONSE: recording.response != "auto"}
+def answered_by(recording: RecordingSettings, frap: FrapSettings) -> frozenset[str]:
+    """Name the suspects that the settings have answered.
+
+    A reference holds uneven light, a response was given; and after a bleach nothing is added: what fills is the spot.
+    """
+    answered = {
+        UNEVEN_LIGHT: recording.reference is not None,
+        RESPONSE: recording.response != "auto",
+        SOURCE: frap.enabled,
+    }
     return frozenset(name for name, known in answered.items() if known)

@@ -1,7 +1,7 @@
 """False colours turned back into values: by a colour map that is named, or by the legend in the picture.
 
-Every pixel takes the value of the nearest colour of the map. What has no colour of the map (text, axes, outlines) takes
-the value of the nearest pixel that has one.
+Every pixel takes the value of the nearest colour of the map. What has no colour of the map (text, axes, a scale bar)
+takes the value of the nearest pixel that has one, and is remembered, with the legend, as drawn over the recording.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ LEGEND = re.compile(r"^legend:(\d+),(\d+),(\d+),(\d+)$")
 SAMPLES = 256
 FOREIGN = 0.12
 """Distance in (red, green, blue) from every colour of the map beyond which a pixel is no value."""
+OFTEN = 0.2
+"""Share of frames from which a pixel without a colour of the map is drawn over: digits of a clock come and go."""
 RGB: tuple[Mix, Mix, Mix] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -34,6 +36,7 @@ class FalseColour:
     def __init__(self, recording: Colourful, colours: str) -> None:
         self.coloured, self._colours = recording, colours
         self.path = recording.path
+        self._read, self._foreign = 0, np.zeros((0, 0), np.int64)
 
     def mixed(self, mix: Mix) -> FalseColour:
         raise InputError(f"false colours are values, not channels: recording.channel {mix} does not go with them")
@@ -75,6 +78,16 @@ class FalseColour:
         # low values are to the left, or below
         return np.asarray(bar.mean(axis=0) if width >= height else bar.mean(axis=1)[::-1])
 
+    @property
+    def overlay(self) -> NDArray[np.bool_] | None:
+        """What is drawn over the frames that have been read, the legend included, (y, x); None: nothing."""
+        drawn = self._foreign > OFTEN * self._read
+        legend = LEGEND.match(self._colours)
+        if legend is not None and drawn.size:
+            x, y, width, height = (int(number) for number in legend.groups())
+            drawn[y : y + height, x : x + width] = True
+        return drawn if drawn.any() else None
+
     def _colour_frames(self) -> Iterator[tuple[Frame, Colours]]:
         parts = [self.coloured.mixed(mix) for mix in RGB]
         header = parts[0].header
@@ -86,11 +99,14 @@ class FalseColour:
     def frames(self) -> Iterator[Frame]:
         table = self._map
         for frame, colours in self._colour_frames():
-            yield frame._replace(picture=to_values(colours, table))
+            values, foreign = to_values(colours, table)
+            self._foreign = foreign + (self._foreign if self._read else 0)
+            self._read += 1
+            yield frame._replace(picture=values)
 
 
-def to_values(colours: Colours, table: Colours) -> NDArray[np.float32]:
-    """Turn a picture (y, x, 3) into values from 0 to 1, by a map (n, 3) of their colours."""
+def to_values(colours: Colours, table: Colours) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Turn a picture (y, x, 3) into values from 0 to 1, by a map (n, 3) of their colours; tell which are in none."""
     distinct, place = np.unique(np.rint(colours.reshape(-1, 3) * 1023).astype(np.int32), axis=0, return_inverse=True)
     seen = distinct / 1023
     table, at = _distinct(table)
@@ -107,7 +123,7 @@ def to_values(colours: Colours, table: Colours) -> NDArray[np.float32]:
     if foreign.any():
         rows, columns = distance_transform_edt(foreign, return_distances=False, return_indices=True)
         values = values[rows, columns]
-    return np.asarray(values, np.float32)
+    return np.asarray(values, np.float32), foreign
 
 
 def _distinct(table: Colours) -> tuple[Colours, NDArray[np.float64]]:

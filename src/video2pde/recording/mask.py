@@ -55,6 +55,13 @@ def make_mask(
     return _require_some(text, _from_picture(Path(text), layout, header))
 
 
+def off_overlay(overlay: NDArray[np.bool_], layout: Layout) -> NDArray[np.bool_]:
+    """Mark the cells that neither hold nor touch anything drawn over the frames (y, x)."""
+    drawn = layout.cut(overlay).astype(np.uint8)
+    covered = AreaResizer((drawn.shape[0], drawn.shape[1]), layout.grid.shape)(drawn) > 0
+    return np.asarray(~ndimage.binary_dilation(covered), bool)
+
+
 def enclose(field: Field) -> Field:
     """Put walls at the edge of a field's mask; without a mask the picture's own edges are walls, and nothing is done.
 

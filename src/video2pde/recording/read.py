@@ -32,7 +32,7 @@ from video2pde.recording.entering import entering_side
 from video2pde.recording.fade import require_light
 from video2pde.recording.illumination import Illumination
 from video2pde.recording.layout import Layout, plan_layout
-from video2pde.recording.mask import enclose, make_mask, threshold_mask, without_rim
+from video2pde.recording.mask import enclose, make_mask, off_overlay, threshold_mask, without_rim
 from video2pde.recording.objects import Objects
 from video2pde.recording.observable import (
     Normalisation,
@@ -244,7 +244,27 @@ def _observe(reading: Reading, values: Frames, before: Frames) -> Normalisation:
 
 
 def _choose_mask(reading: Reading, values: Frames, times: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Return where the law holds: in the mask that is asked for, where there is light, or off a measured rim."""
+    """Return where the law holds: in its region, off what is drawn over the pictures."""
+    region, overlay, settings = _choose_region(reading, values, times), reading.recording.overlay, reading.settings
+    if overlay is None or settings.overlays == "none":
+        return region
+    free = off_overlay(overlay, reading.layout)
+    if free.all():
+        return region
+    if settings.edges == "no_flux":  # there are no walls around letters
+        reading.notes.append("letters and lines over the pictures are not left out, because nothing passes the edges")
+        return region
+    if not free.any():
+        raise InputError("text, lines or a legend lie over the whole picture; crop, or set recording.overlays to none")
+    reading.notes.append(
+        f"text, lines or a legend over {1 - free.mean():.1%} of the picture: the law is taken to hold beside them "
+        "(recording.overlays)"
+    )
+    return free if region is None else region & free
+
+
+def _choose_region(reading: Reading, values: Frames, times: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Return the mask that is asked for, where there is light, or the picture off a measured rim."""
     settings, layout = reading.settings, reading.layout
     if settings.mask is not None:
         walls = settings.edges == "no_flux"

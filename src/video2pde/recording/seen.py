@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError
 from video2pde.recording.base import Colourful, Frame, Header, Picture
 from video2pde.recording.channel import best_channel, Channel, LUMA, name_channel, PLACES
+from video2pde.recording.falsecolour import FalseColour
 from video2pde.recording.response import choose_response, to_light
 from video2pde.settings import RecordingSettings
 
@@ -36,6 +37,11 @@ class Seen:
                 f"{self.path} holds floating-point values, so that its response needs to know which of them is full "
                 "scale; give recording.white"
             )
+
+    @property
+    def overlay(self) -> NDArray[np.bool_] | None:
+        """What is drawn over the frames that have been read, (y, x); None: nothing that could be told."""
+        return self._recording.overlay if isinstance(self._recording, FalseColour) else None
 
     @cached_property
     def header(self) -> Header:

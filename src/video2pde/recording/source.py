@@ -45,11 +45,11 @@ def open_recording(path: Path, settings: RecordingSettings | None = None) -> Col
         recording = Kymograph(path, "rows" if chosen.kymograph == "rows" else "columns")
     else:
         recording = _open_file(path, chosen)
+    if table is not None and not path.is_dir():
+        recording = Retimed(recording, table)
     if chosen.colours is not None:
         recording = FalseColour(recording, chosen.colours)
-    if chosen.kymograph == "across":
-        recording = Across(recording)
-    return recording if table is None or path.is_dir() else Retimed(recording, table)
+    return Across(recording) if chosen.kymograph == "across" else recording
 
 
 def light_pictures(path: Path, settings: RecordingSettings) -> list[Path]:

@@ -16,7 +16,7 @@ from video2pde.report.document import Check
 from video2pde.report.rollout_tables import list_errors
 from video2pde.report.sheets import Entry, fill, LIBRARY, RRMSE, Sheet, TERM
 from video2pde.rollout.validate import Validation
-from video2pde.terms.words import coefficient_units, describe
+from video2pde.terms.words import coefficient_units
 
 
 def list_refined(refined: Mapping[str, Refinement], calibrations: Mapping[str, Calibration]) -> Sheet:
@@ -204,7 +204,7 @@ def list_steadiness(found: InParts, unit: str) -> Sheet:
     """List a named law's coefficients in parts of the training window."""
     rows = [
         {
-            "term": describe(term).text,
+            "term": term.name,
             "from": start,
             "to": end,
             "estimate": estimate,

@@ -24,6 +24,7 @@ from video2pde.rollout.validate import Score, Validation
 from video2pde.selection.criteria import block_error, Candidate, exceeds, LEAST_SKILL, tabulate
 from video2pde.selection.evidence import Evidence
 from video2pde.settings import SelectionSettings
+from video2pde.terms.catalogue import NAMED
 
 Verdict = Literal["law", "approximation", "ambiguous", "no_law"]
 
@@ -217,6 +218,7 @@ def _judge_named(only: Candidate, evidence: Evidence, persistence: Score, tolera
     Late in a recovery little changes, and pixel by pixel noise hides that: averages over blocks decide then.
     """
     against = []
+    named = "the named law" if only.library == NAMED else f"the named law, {only.library},"
     unusable, score = evidence.why_unusable(only), evidence.scores[only.library]
     if unusable:
         against.append(unusable)
@@ -235,10 +237,10 @@ def _judge_named(only: Candidate, evidence: Evidence, persistence: Score, tolera
         )
     front = only.library if np.isfinite(only.front_rmse) else None
     if against:
-        reason = f"the named law, {only.library}, was fitted, but {'; '.join(against)}"
+        reason = f"{named} was fitted, but {'; '.join(against)}"
         verdict: Verdict = "law" if not unusable and only.criteria[-1].passed else "no_law"
         return Selection(verdict, reason, only.library, (), front, (only,), tolerance).frozen()
-    reason = f"the named law, {only.library}, predicts the validation window with an error of {only.rrmse:.2%}"
+    reason = f"{named} predicts the validation window with an error of {only.rrmse:.2%}"
     if not only.beats_persistence:
         reason += (
             f", nearly all of it noise and fine detail; in averages over blocks it removes {score.coarse_skill:.0%} of "

@@ -134,6 +134,9 @@ class RecordingSettings(Section):
         description="pictures in false colours, turned back into values from 0 to 1: a colour map of Matplotlib, such "
         "as viridis or jet, or the legend's place in the picture, legend:x,y,width,height",
     )
+    overlays: Literal["auto", "none"] = Field(
+        "auto", description="what is drawn over false colours (text, a scale bar, a legend): auto: left out of the law"
+    )
     kymograph: Literal["rows", "columns", "across"] | None = Field(
         None,
         description="one dimension: rows or columns: of a single picture, they are the times of a line; across: a "
