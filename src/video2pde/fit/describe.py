@@ -36,7 +36,10 @@ def _scale(scale: Scale) -> dict[str, Any]:
 
 
 def _suspect(suspect: Suspicion) -> dict[str, Any]:
-    first = _pick(suspect, "name law removes chance") | {"log10_probability": suspect.log_chance}
+    first = _pick(suspect, "name law removes chance") | {
+        "log10_probability": suspect.log_chance,
+        "likely": suspect.probability,
+    }
     found = {"coefficients": dict(suspect.coefficients)}
     return first | found | _pick(suspect, "moves material words")
 

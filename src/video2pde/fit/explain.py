@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration import Calibration
+from video2pde.fit.doubt import reach_of_doubt, weigh
 from video2pde.fit.effects import Context
 from video2pde.fit.law import LawFit
 from video2pde.fit.result import Suspicion
@@ -84,6 +85,19 @@ class Asked:
         """What every suspect says about the law."""
         return _ask(self, self.law)
 
+    @cached_property
+    def doubted(self) -> dict[Suspect, float]:
+        """The probability of each effect that may be there, weighed against the law alone (see ``doubt``)."""
+        if self.law.noisy <= TELLING:
+            return {}
+        possible = [
+            (suspect, answer)
+            for suspect, answer in self.answers
+            if suspect.name not in VARYING and _runs_forward(self.view, answer.coefficients)
+        ]
+        weights = weigh([answer for _, answer in possible], self.freedom)
+        return {suspect: float(weight) for (suspect, _), weight in zip(possible, weights, strict=True)}
+
     def criterion(self, left: float, unknowns: int) -> float:
         return self.freedom * left + unknowns * float(np.log(self.freedom))
 
@@ -106,8 +120,22 @@ def half_widths(calibration: Calibration) -> dict[str, float]:
 
 def ask_suspects(asked: Asked) -> tuple[Suspicion, ...]:
     """Ask every suspect about the law, the best explanation first."""
-    found = [_as_suspicion(asked, asked.law, asked.library, suspect, answer) for suspect, answer in asked.answers]
+    found = [
+        replace(
+            _as_suspicion(asked, asked.law, asked.library, suspect, answer),
+            probability=asked.doubted.get(suspect, 0.0),
+        )
+        for suspect, answer in asked.answers
+    ]
     return tuple(sorted(found, key=lambda suspicion: suspicion.criterion))
+
+
+def doubts(asked: Asked) -> dict[str, float]:
+    """Return by term what its interval needs for effects that may be there (see ``doubt``)."""
+    known = {name: value for name, value in asked.law.coefficients.items() if asked.widths.get(name, 0.0) > 0}
+    doubted = {suspect: answer for suspect, answer in asked.answers if suspect in asked.doubted}
+    weights = np.array([asked.doubted[suspect] for suspect in doubted])
+    return reach_of_doubt(list(doubted.values()), weights, known, asked.widths)
 
 
 def undecided(asked: Asked, suspects: Sequence[Suspicion]) -> list[Suspicion]:
@@ -135,7 +163,11 @@ def _ask(asked: Asked, law: LawFit, spared: Callable[[Suspect], bool] | None = N
         if suspect.searched:
             # the best of so many places: chance has had as many tries
             tries = float(np.log10(len(np.unique(asked.view.place))))
-            answer = replace(answer, log_chance=min(answer.log_chance + tries, 0.0))
+            answer = replace(
+                answer,
+                log_chance=min(answer.log_chance + tries, 0.0),
+                unknowns=answer.columns + suspect.searched,
+            )
         answers.append((suspect, answer))
     return answers
 
@@ -159,7 +191,7 @@ def _as_suspicion(asked: Asked, law: LawFit, library: str, suspect: Suspect, ans
         coefficients={} if suspect.name in VARYING else answer.coefficients,
         shifts=shifts,
         moves=moves,
-        criterion=asked.criterion(after, answer.columns + suspect.searched + len(law.names)),
+        criterion=asked.criterion(after, answer.unknowns + len(law.names)),
         words=describe_effect(suspect, answer.amplitudes, context),
         cure=suspect.cure,
         material=bool(material),

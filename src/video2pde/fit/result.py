@@ -51,7 +51,8 @@ class Suspicion:
     ``removes``: share of what the law leaves that it would take away; ``chance``: the share that noise would give it;
     ``log_chance``: log₁₀ of the probability that noise alone does as much; ``after``: what is left then, as a ratio to
     what is expected; ``coefficients`` of the law with the effect included; ``shifts`` by term: how far it moves then,
-    beyond noise; ``moves``: the same in half-widths of its interval; ``law``: the library beside which it stands.
+    beyond noise; ``moves``: the same in half-widths of its interval; ``law``: the library beside which it stands;
+    ``probability``: of the effect, weighed against the law alone and all other effects.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Suspicion:
     cure: str
     material: bool
     shifts: Mapping[str, float] = field(default_factory=dict)
+    probability: float = 0.0
 
     @classmethod
     def of_recording(cls, name: str, law: str, words: str, cure: str, *, material: bool) -> Suspicion:
@@ -110,7 +112,8 @@ class Maps:
 class FitTest:
     """The absolute test of one calibrated law.
 
-    ``lack`` by term: half-width that the interval needs beyond its own for what the law leaves out; ``cause``: the
+    ``lack`` by term: half-width that the interval needs beyond its own, in quadrature, for what the law leaves out or
+    may leave out; ``cause``: the
     effect that explains it best, if any does; ``rival``: a smaller law with an effect that does as well, in words;
     ``blocks``: squared standardised block means at one scale, the same blocks for every law of a recording.
     """

@@ -26,14 +26,17 @@ INDEPENDENT = 1e-4
 @dataclass(frozen=True, eq=False)
 class Score:
     """Hold a suspect's score: ``removes`` and ``chance`` as shares of what is left, ``log_chance`` = log₁₀ of the
-    probability that noise alone would do as much; ``columns`` k; ``after`` what is left then, as a share of the signal;
+    probability that noise alone would do as much; ``statistic`` T, ``columns`` k and ``unknowns``, those that were
+    chosen before the columns were made included; ``after`` what is left then, as a share of the signal;
     ``coefficients`` of the law with the suspect included, ``shift_errors`` by how much noise alone would move them;
     ``amplitudes`` of its columns."""
 
     removes: float
     chance: float
     log_chance: float
+    statistic: float
     columns: int
+    unknowns: int
     after: float
     coefficients: Mapping[str, float]
     shift_errors: Mapping[str, float]
@@ -68,7 +71,9 @@ def score(law: LawFit, columns: Array) -> Score | None:
         removes=taken / before,
         chance=float(np.trace(spread)) / before,
         log_chance=float(chi2.logsf(statistic, count)) / np.log(10),
+        statistic=statistic,
         columns=count,
+        unknowns=count,
         after=(before - taken) / law.signal,
         coefficients={n: float(v) for n, v in zip(law.names, found, strict=False)},
         shift_errors=_shift_errors(law, told),

@@ -48,6 +48,7 @@ def list_suspects(test: FitTest, most: int | None = None) -> Sheet:
             "chance": suspect.chance,
             "log_chance": suspect.log_chance,
             "moves": suspect.moves,
+            "likely": suspect.probability,
             "coefficients": ", ".join(f"{term} {value:.4g}" for term, value in suspect.coefficients.items()),
             "words": suspect.words,
         }
@@ -59,6 +60,7 @@ def list_suspects(test: FitTest, most: int | None = None) -> Sheet:
         Entry("chance", "by chance", percent=True, format=".3g"),
         Entry("log_chance", "log₁₀ probability", format=".3g"),
         Entry("moves", "moves a coefficient, in half-widths", format=".2g"),
+        Entry("likely", "likely to be there", percent=True, format=".2g"),
         Entry("coefficients", "the law with it"),
         Entry("words", "in words"),
     )

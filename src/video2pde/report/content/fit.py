@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from video2pde.fit import FitTest
+from video2pde.fit.doubt import OUTSIDE
 from video2pde.report import fit_tables
 from video2pde.report.content.words import listed, number, percent, Story
 from video2pde.report.document import Details, Item, Note, Section
@@ -36,7 +37,7 @@ def tell_fit(story: Story) -> Section | None:
     )
     if test.suspects:
         sheet = fit_tables.list_suspects(test, MOST_SUSPECTS)
-        shown = sheet.only("suspect", "removes", "chance", "log_chance", "moves", "words")
+        shown = sheet.only("suspect", "removes", "chance", "log_chance", "moves", "likely", "words")
         items.append(Details("Suspects, the best explanation first", (story.table(shown),)))
     return Section("fit", "Does the law fit?", _sentence(story, test), tuple(items))
 
@@ -54,8 +55,22 @@ def _sentence(story: Story, test: FitTest) -> str:
             f"{len(test.consistency) - len(split)} of {len(test.consistency)} parts of the window agree with the whole"
         )
         parts = f"; {agree}" + (f" (not: {listed(split)})" if split else "")
-    widened = {name: more for name, more in test.lack.items() if more > 0}
-    each = listed(f"{number(more, digits=2)} ({story.term(name)})" for name, more in widened.items())
-    wider = f"; intervals reach further by {each}" if widened else ""
     verdict = "Yes" if test.passes else "No"
-    return f"{verdict}: {reason}; {share}{parts}{wider}."
+    return f"{verdict}: {reason}; {share}{parts}{_wider(story, test)}."
+
+
+def _wider(story: Story, test: FitTest) -> str:
+    """Say by how much intervals are wider for what the law leaves out, or may leave out; nothing where it is little."""
+    likeliest = max(test.suspects, key=lambda suspect: suspect.probability, default=None)
+    doubted = likeliest is not None and likeliest.probability > OUTSIDE
+    split = any(not part.agrees for part in test.consistency)
+    widened = {name: more for name, more in test.lack.items() if more > 0}
+    if not widened or (test.passes and not doubted and not split):
+        return ""
+    each = listed(f"{number(more, digits=2)} ({story.term(name)})" for name, more in widened.items())
+    why = ""
+    if test.passes and doubted and likeliest is not None:
+        why = (
+            f" for effects too weak to be sure of, first of all {likeliest.name} ({percent(likeliest.probability, 2)})"
+        )
+    return f"; intervals reach further by {each}{why}"
