@@ -14,17 +14,21 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from check_sets import CHECKS, CheckSet, FRAMES, LIBRARIES, NOISE, PIXELS, SET
 
+from video2pde.field import Grid
 from video2pde.recording.synth import (
     Camera,
     Case,
     describe_deviations,
     deviate,
     DEVIATIONS,
+    exact_field,
     find_deviation,
     Law,
     make_case,
@@ -63,12 +67,13 @@ class Film:
         broken = self.deviation and find_deviation(self.deviation).law == "none"
         return {} if broken else self._deviated()[0].law.coefficients
 
-    @property
+    @cached_property
     def nominal(self) -> dict[str, float]:
         """The coefficients before anything was broken (or after, where the deviation is another law).
 
         Of a coefficient that falls with time, its mean over the training window: there is no other one number. That of
-        sub-diffusion is in length²/time^α; it spreads as K t^α/Γ(1 + α), and D is the mean rate.
+        sub-diffusion is in length²/time^α; it spreads as K t^α/Γ(1 + α), and D is the mean rate. That of fractional
+        diffusion is in length^α/time, and D that of the diffusion nearest to it.
         """
         same = not self.deviation or find_deviation(self.deviation).law != "other"
         law = self.case.law.coefficients if same else self._deviated()[0].law.coefficients
@@ -78,6 +83,8 @@ class Film:
         if self.deviation == "memory":
             order, span = self.strength, TRAINING * self.case.duration
             law = {**law, "laplacian": law["laplacian"] * span ** (order - 1) / math.gamma(1 + order)}
+        if self.deviation == "fractional":
+            law = {**law, "laplacian": law["laplacian"] * _nearest_diffusion(self._deviated()[0], self.strength)}
         return law
 
     def _deviated(self) -> tuple[Case, Camera]:
@@ -97,6 +104,15 @@ class Film:
             "nominal": self.nominal,
             "key": self.key,
         }
+
+
+def _nearest_diffusion(case: Case, order: float) -> float:
+    """Return the least-squares d of −(−Δ)^(α/2)u ≈ dΔu over the training window: ⟨k^(2+α)|û|²⟩/⟨k⁴|û|²⟩."""
+    grid = Grid(64, 64, 200.0, 200.0)
+    values = exact_field(case, grid, np.linspace(0, TRAINING * case.duration, 7)).values.astype(float)
+    power = np.mean(np.abs(np.fft.fft2(values - values.mean(axis=(1, 2), keepdims=True))) ** 2, axis=0)
+    square = np.add.outer(*((2 * np.pi * np.fft.fftfreq(64, d)) ** 2 for d in (grid.dy, grid.dx)))
+    return float(np.sum(power * square ** (1 + order / 2)) / np.sum(power * square**2))
 
 
 def render(film: Film, folder: str | Path) -> tuple[Path, dict[str, Any]]:

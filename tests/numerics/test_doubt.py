@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
+from video2pde.calibration import Calibration
+from video2pde.estimate import Estimate
+from video2pde.fit.consistency import disagreement
 from video2pde.fit.doubt import reach_of_doubt, weigh
 from video2pde.fit.law import LawFit
 from video2pde.fit.score import Score, score
@@ -75,3 +80,19 @@ def test_intervals_hold_whether_there_is_an_effect_or_not() -> None:
         held.append(miss <= np.hypot(half, reach["laplacian"]))
     assert np.mean(own_held) < 0.7
     assert np.mean(held) > 0.93
+
+
+def test_an_interval_holds_both_fits_where_they_disagree() -> None:
+    rng = np.random.default_rng(5)
+    column = rng.standard_normal(ROWS)
+    fit = fitted(column + 0.1 * rng.standard_normal(ROWS), column[:, None], 0.01 * np.eye(ROWS))
+    weak, error = fit.coefficients["laplacian"], float(fit.coefficient_errors[0])
+    near, far = (calibrated(weak + gap, half=0.03) for gap in (0.02, 0.1))
+    assert disagreement(fit, near) == {}
+    assert disagreement(fit, far)["laplacian"] == pytest.approx(0.1 + 1.96 * error)
+
+
+def calibrated(value: float, half: float) -> Calibration:
+    """Return a stand-in with the one thing that is asked of it."""
+    estimates = {"laplacian": Estimate(value, value - half, value + half)}
+    return cast(Calibration, SimpleNamespace(estimates=estimates))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.calibration import Calibration
 from video2pde.fit.law import LawFit
 from video2pde.fit.view import View
 
@@ -21,6 +22,8 @@ AGREE = 3.5
 """Standard errors up to which a part agrees with the whole: a chance of 1 % that one of twenty parts does not."""
 LEAST_SHARE = 0.05
 """Share of the law's signal that a part must hold to say anything about its coefficients."""
+NORMAL = 1.96
+"""Standard errors on each side of an interval of 95 %."""
 UNCERTAIN = 0.5
 """Relative standard error from which a part says nothing."""
 
@@ -58,6 +61,21 @@ def compare_parts(view: View, law: LawFit, others: Sequence[tuple[str, View, Law
     for name, _, other in others:
         parts.append(_other_width(name, law, other))
     return tuple(parts)
+
+
+def disagreement(law: LawFit, calibration: Calibration) -> dict[str, float]:
+    """Return by term how far an interval must reach where the law's two fits disagree: to the end of the other one's.
+
+    Weak form and rollout weigh scales and times differently. Both find the coefficients of a right law; where what
+    they find differs by more than both intervals allow, nobody knows which is nearer to the truth.
+    """
+    reach = {}
+    for name, error in zip(law.names, law.coefficient_errors, strict=True):
+        estimate, own = calibration.estimates[name], NORMAL * float(error)
+        gap = abs(law.coefficients[name] - estimate.value)
+        if estimate.has_interval and gap > np.hypot((estimate.high - estimate.low) / 2, own):
+            reach[name] = gap + own
+    return reach
 
 
 def _masks(view: View) -> list[tuple[str, str, NDArray[np.bool_]]]:

@@ -20,7 +20,7 @@ from video2pde.discovery.flows import flow_columns
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.fit.blocks import block_residual, block_scales, BlockScale, lasting_worst
-from video2pde.fit.consistency import compare_parts, Part
+from video2pde.fit.consistency import compare_parts, disagreement, Part
 from video2pde.fit.explain import ask_suspects, Asked, doubts, half_widths, name_cause, name_rival, TELLING, undecided
 from video2pde.fit.faults import Faults, recording_faults
 from video2pde.fit.law import fit_law, LawFit, slow_noise, TELL_FAULTS
@@ -213,8 +213,10 @@ class _Bench:
             cause = name_cause(question, self.named, refit) or ask_edges(self.train, look.calibration)
         rival = name_rival(question, self.named, refit) if passes else ""
         lack = _lack(law, () if passes else undecided(question, suspects), cause, parts, look.calibration)
-        if passes and asked:
-            lack = {name: float(np.hypot(more, doubts(question).get(name, 0.0))) for name, more in lack.items()}
+        apart = disagreement(law, look.calibration) if passes else {}
+        unseen = doubts(question) if passes and asked else {}
+        for name, more in lack.items():
+            lack[name] = float(np.linalg.norm([more, apart.get(name, 0.0), unseen.get(name, 0.0)]))
         compared = next((b for b in look.blocks if b.merged == COMPARED), None)
         return FitTest(
             library=look.name,
@@ -226,6 +228,7 @@ class _Bench:
             suspects=suspects,
             consistency=parts,
             lack=lack,
+            apart=apart,
             cause=cause,
             rival=rival,
             blocks=np.zeros(0) if compared is None else compared.standard[np.isfinite(compared.standard)] ** 2,

@@ -113,7 +113,7 @@ class FitTest:
     """The absolute test of one calibrated law.
 
     ``lack`` by term: half-width that the interval needs beyond its own, in quadrature, for what the law leaves out or
-    may leave out; ``cause``: the
+    may leave out; ``apart``: the part of it that comes from the law's two fits, where they disagree; ``cause``: the
     effect that explains it best, if any does; ``rival``: a smaller law with an effect that does as well, in words;
     ``blocks``: squared standardised block means at one scale, the same blocks for every law of a recording.
     """
@@ -131,6 +131,7 @@ class FitTest:
     rival: str
     blocks: Array
     maps: Maps | None = None
+    apart: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def worst(self) -> Scale | None:

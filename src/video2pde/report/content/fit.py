@@ -65,7 +65,7 @@ def _wider(story: Story, test: FitTest) -> str:
     doubted = likeliest is not None and likeliest.probability > OUTSIDE
     split = any(not part.agrees for part in test.consistency)
     widened = {name: more for name, more in test.lack.items() if more > 0}
-    if not widened or (test.passes and not doubted and not split):
+    if not widened or (test.passes and not (doubted or split or test.apart)):
         return ""
     each = listed(f"{number(more, digits=2)} ({story.term(name)})" for name, more in widened.items())
     why = ""
@@ -73,4 +73,6 @@ def _wider(story: Story, test: FitTest) -> str:
         why = (
             f" for effects too weak to be sure of, first of all {likeliest.name} ({percent(likeliest.probability, 2)})"
         )
+    if test.apart:
+        why += f", and to where the weak form has {listed(story.term(name) for name in test.apart)}"
     return f"; intervals reach further by {each}{why}"
