@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -31,6 +32,8 @@ from video2pde.flow.profiles import Profiles
 
 Array = NDArray[np.float64]
 Kind = Literal["affine", "stream", "given"]
+GRIDS_KEPT = 8
+"""Shapes and grids whose functions are kept: those of a run, on its grid and on a finer one."""
 AFFINE = ("rotation", "strain_axes", "strain_cross")
 DIVERGENCE = "divergence"
 
@@ -84,11 +87,20 @@ class FlowShape:
 
     def modes(self, grid: Grid) -> Array:
         """Return the velocity of every mode on the grid: (k, 2, y, x)."""
-        fields = []
-        for group in self.groups(grid):
-            both = [sum(factor * _product(y, x) for factor, y, x in component) for component in group]
-            fields.append(np.stack(both, axis=1))
-        return np.concatenate(fields)
+        return self.mix(np.eye(len(self.names)), grid)
+
+    def mix(self, amounts: Array, grid: Grid) -> Array:
+        """Return the velocity Σ_k a_lk v_k on the grid, (l, 2, y, x); modes are not multiplied out one by one."""
+        fields = np.zeros((len(amounts), 2, *grid.shape))
+        begin = 0
+        for group in _sampled(self, grid):
+            for axis, component in enumerate(group):
+                for factor, along_y, along_x in component:
+                    count = len(along_y) * len(along_x)
+                    own = amounts[:, begin : begin + count].reshape(-1, len(along_y), len(along_x))
+                    fields[:, axis] += factor * (along_y.T @ own @ along_x)
+            begin += count
+        return fields
 
     def time_functions(self, times: Array) -> Array:
         """Return θ_l at the times, (l, t); before and after the span as at its ends."""
@@ -117,10 +129,13 @@ class FlowShape:
         return np.asarray(differences.T @ differences)
 
 
-def _product(along_y: Profiles, along_x: Profiles) -> Array:
-    """Multiply functions out on the grid, rows first: (i·j, y, x)."""
-    product = along_y.values()[:, None, :, None] * along_x.values()[None, :, None, :]
-    return np.asarray(product.reshape(-1, *product.shape[2:]))
+@lru_cache(maxsize=GRIDS_KEPT)
+def _sampled(shape: FlowShape, grid: Grid) -> list[list[list[tuple[float, Array, Array]]]]:
+    """Sample the functions of the modes' groups on a grid, each (functions, samples): every rollout asks for them."""
+    return [
+        [[(factor, y.values(), x.values()) for factor, y, x in component] for component in group]
+        for group in shape.groups(grid)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +174,7 @@ class Flow:
         """Return V_l(x, y) on the grid, (l, 2, y, x), of v = Σ_l weights_l(t) V_l."""
         if self.given is not None:
             return np.asarray(_on_grid(self.given, grid) * self.coefficients[0][None, :, None, None])
-        return np.asarray(np.tensordot(self.coefficients, self.shape.modes(grid), axes=1))
+        return self.shape.mix(self.coefficients, grid)
 
     def weights(self, times: Array) -> Array:
         """Return the factors of the fields at the times: (t, l)."""

@@ -34,8 +34,14 @@ def hash_code(module: str) -> str:
     """
     digest = hashlib.sha256()
     for name in sorted(used_modules(module)):
-        digest.update(f"{name}\0{ast.dump(_parse(name))}\0".encode())
+        digest.update(f"{name}\0{_tree(name)}\0".encode())
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=512)
+def _tree(module: str) -> str:
+    """Write a module's syntax tree out: most modules are used by several stages."""
+    return ast.dump(_parse(module))
 
 
 def used_modules(module: str) -> set[str]:
