@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from scoreboard import fingerprint
 
 from video2pde.errors import Video2pdeError
 from video2pde.parallel import parallel_map
+from video2pde.record import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "deviations"
@@ -72,8 +74,13 @@ HARMLESS = ("compression", "the starts of", "only ")
 """How warnings begin that say nothing about the law."""
 
 
-def run_film(film: Film, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Render the film, run the pipeline on it, and return its result with the verdict on it."""
+def run_film(
+    film: Film, overrides: dict[str, Any] | None = None, look: Callable[[Film, Run], dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Render the film, run the pipeline on it, and return its result with the verdict on it.
+
+    ``look`` adds to the result what else is to be seen in the run.
+    """
     from video2pde.pipeline import run_pipeline
     from video2pde.settings import load_settings
 
@@ -96,7 +103,9 @@ def run_film(film: Film, overrides: dict[str, Any] | None = None) -> dict[str, A
             return {**film.describe(), "truth": truth, "outcome": OUTCOMES[1], "verdict": f"error: {said}"}
         seconds = time.perf_counter() - began
         found, warnings = run.to_json(), list(run.warnings)
-    return {**film.describe(), "truth": truth, **judge(film, found, warnings), "seconds": round(seconds, 1)}
+        more = {} if look is None else look(film, run)
+    judged = judge(film, found, warnings)
+    return {**film.describe(), "truth": truth, **judged, **more, "seconds": round(seconds, 1)}
 
 
 def judge(film: Film, found: dict[str, Any], warnings: list[str]) -> dict[str, Any]:

@@ -128,6 +128,22 @@ def list_films(which: SET) -> list[Film]:
     return list(_tuning() if which == "tuning" else _check(CHECKS[which]))
 
 
+FLOWS = ("rotation", "shear", "strain", "vortex", "pulse")
+QUALITIES = (23, 18)
+
+
+def list_flow_films() -> list[Film]:
+    """Name the films of five laws in five flows of usual strength, each at two qualities of the encoder."""
+    films = []
+    for base, library in LIBRARIES.items():
+        for name in FLOWS:
+            for crf in QUALITIES:
+                camera = Camera(size=(PIXELS, PIXELS), frames=FRAMES, noise=NOISE, crf=crf, seed=900 + len(films))
+                strength = find_deviation(name).strengths[1]
+                films.append(Film("flows", base, name, strength, make_case(base), camera, library=library))
+    return films
+
+
 def _tuning() -> Iterator[Film]:
     cases = {
         "A": make_case("A", coefficients={"laplacian": 1.5}),
