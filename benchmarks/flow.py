@@ -18,10 +18,9 @@ from video2pde.stages.structure import discover_structure
 
 TITLE = "Flow"
 NOTES = (
-    "Rollouts of law C over 40 frames on 200 × 200; the weak stage (system, flow, all libraries with their diagnostics) on "
-    "the training window of 200 × 200 × 1009, exact. Ratios to the same with a uniform drift. A flow that is so fast in the "
-    "picture's corners that stability asks for a second substep takes twice as long, whatever carries the picture: it has a "
-    "row without a limit."
+    "Rollouts of law C over 40 frames on 200 × 200; the weak stage (system, flow, all libraries and diagnostics) "
+    "on the training window of 200 × 200 × 1009, exact. Ratios to the same with a uniform drift. A flow so fast in the "
+    "picture's corners that stability asks for a second substep takes twice as long: it has a row without a limit."
 )
 FRAMES = 40
 FAST = "affine, two substeps"
