@@ -26,7 +26,7 @@ from video2pde.fit.law import fit_law, LawFit
 from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative_noise, repeated
 from video2pde.fit.observation import light_columns, response_columns
 from video2pde.fit.result import FitTest, Scale, Suspicion
-from video2pde.fit.rules import ask_edges, ask_front, rounding_length
+from video2pde.fit.rules import ask_edges, ask_front, NARROW, rounding_length, unresolved_share
 from video2pde.fit.suspects import answered_by, SUSPECTS
 from video2pde.fit.view import build_view, View
 from video2pde.recording.synth import Camera, deviate, exact_field, find_preset
@@ -351,6 +351,16 @@ def test_a_front_narrower_than_a_cell_is_suspected() -> None:
     assert found is not None
     assert found.material
     assert ask_front(film, calibrated({"laplacian": 0.001})) is None
+
+
+def test_a_front_of_a_few_tenths_of_a_cell_leaves_diffusion_uncertain() -> None:
+    film = filmed("C")
+    usual = rounding_length(film, calibrated({"grad_squared": 9.0, "laplacian": 0.7}))
+    just = 0.7 * NARROW / usual
+    shares = [unresolved_share(film, calibrated({"grad_squared": 9.0, "laplacian": d})) for d in (just, 2 * just, 0.7)]
+    assert shares[:2] == pytest.approx([1.0, 1 / 16])
+    assert shares[2] < 0.03
+    assert unresolved_share(film, calibrated({"laplacian": 1.5})) == 0.0
 
 
 def test_what_passes_the_edge_is_suspected_and_a_fading_background_is_not() -> None:

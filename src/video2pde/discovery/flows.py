@@ -34,7 +34,7 @@ RIDGES = tuple(10.0**k for k in range(-6, 1))
 """Penalties on roughness in space, relative to the columns, that cross-validation chooses from, ..."""
 SLOW_RIDGES = tuple(10.0**k for k in range(-4, 3, 2))
 """... and on change in time."""
-MOST_DIRECTIONS, LEAST_POWER = 6, 1e-4
+MOST_DIRECTIONS, LEAST_POWER = 24, 1e-4
 """Changes of a flow that a calibration may make, and the share of the strongest one's effect that counts."""
 SPEED = 1e-3
 """Weight of the speed itself beside the roughness: where there is no dye, nothing else keeps a flow from growing."""

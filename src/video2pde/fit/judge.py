@@ -27,7 +27,7 @@ from video2pde.fit.law import fit_law, LawFit, slow_noise, TELL_FAULTS
 from video2pde.fit.maps import make_maps
 from video2pde.fit.noise import film_memory, Memory
 from video2pde.fit.result import FitTest, Scale, Suspicion
-from video2pde.fit.rules import ask_edges, ask_front, NARROW_FRONT
+from video2pde.fit.rules import ask_edges, ask_front, NARROW_FRONT, unresolved_share
 from video2pde.fit.suspects import answered_by, OFTEN_MISSING
 from video2pde.fit.view import build_view, View
 from video2pde.settings import Settings
@@ -212,7 +212,9 @@ class _Bench:
         if cause is None and asked and not passes:
             cause = name_cause(question, self.named, refit) or ask_edges(self.train, look.calibration)
         rival = name_rival(question, self.named, refit) if passes else ""
-        lack = _lack(law, () if passes else undecided(question, suspects), cause, parts, look.calibration)
+        heard = () if passes else undecided(question, suspects)
+        unresolved = unresolved_share(self.train, look.calibration)
+        lack = _lack(law, heard, cause, parts, look.calibration, unresolved)
         apart = disagreement(law, look.calibration) if passes else {}
         unseen = doubts(question) if passes and asked else {}
         for name, more in lack.items():
@@ -306,17 +308,21 @@ def _lack(
     cause: Suspicion | None,
     parts: Sequence[Part],
     calibration: Calibration,
+    unresolved: float,
 ) -> dict[str, float]:
-    """Return by term how much further its interval must reach: to the value with a cause, and over the parts."""
+    """Return by term how much further its interval must reach: to the value with a cause, and over the parts.
+
+    ``unresolved``: share of Δu's coefficient that the grid may get wrong.
+    """
     names = law.names
     reach = {name: max((part.excess[name] for part in parts), default=0.0) for name in names}
     moved = [s for s in suspects if s.material] + ([cause] if cause is not None else [])
     for suspicion in moved:
         for name, shift in _shifts(suspicion, law, calibration.library).items():
             reach[name] = max(reach[name], min(shift, abs(law.coefficients[name])))
-    if cause is not None and cause.name == NARROW_FRONT:
-        diffusing = [term.name for term in calibration.terms if multiple_of(term, CATALOGUE["laplacian"])]
-        reach |= {name: abs(law.coefficients[name]) for name in diffusing}
+    for term in calibration.terms:
+        if multiple_of(term, CATALOGUE["laplacian"]):
+            reach[term.name] = max(reach[term.name], unresolved * abs(law.coefficients[term.name]))
     if suspects:
         # a law that does not fit is no better known than its two fits agree, in weak form and as a rollout
         for name, error in zip(names, law.coefficient_errors, strict=True):

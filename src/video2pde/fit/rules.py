@@ -59,6 +59,15 @@ def ask_front(train: Field, calibration: Calibration) -> Suspicion | None:
     return Suspicion.of_recording(NARROW_FRONT, calibration.library, words, "film closer", material=True)
 
 
+def unresolved_share(train: Field, calibration: Calibration) -> float:
+    """Return the share of Δu's coefficient that a grid may get wrong at a front: all of it at ``NARROW`` cells.
+
+    Differences and test functions are right to fourth order, so that the share falls with the fourth power of the
+    length over which diffusion rounds the front.
+    """
+    return float(min(1.0, (NARROW / rounding_length(train, calibration)) ** 4))
+
+
 def change_at_rim(train: Field) -> float:
     """Return how much u changes along the picture's rim, at its worst place, as a share of the range of u."""
     ends = [train.values[part].mean(axis=0) for part in (slice(None, CALM), slice(-CALM, None))]
