@@ -104,12 +104,13 @@ def score(film: Film) -> dict[str, Any]:
             said = str(error).replace(str(folder), "").strip()
             return {**asdict(film), "verdict": f"error: {said}", "chosen": None, "right": False, "terms": {}}
         seconds = time.perf_counter() - began
-    selection, calibrations = run.selection, run.calibration
+    # intervals as a user is given them, with what the test of fit adds
+    selection, laws = run.selection, run.laws
     assert selection is not None
     expected = LIBRARY.get(film.law)
     terms = {}
     chosen = selection.chosen
-    estimates = {} if chosen is None else calibrations[chosen].estimates
+    estimates = {} if chosen is None else laws[chosen].estimates
     # the law is its terms: a library of which a term was left out is not the law
     same = expected is not None and estimates.keys() == case.law.coefficients.keys()
     if same:
@@ -126,6 +127,7 @@ def score(film: Film) -> dict[str, Any]:
         "chosen": chosen,
         "right": right,
         "terms": terms,
+        "flow": None if run.discovery is None or run.discovery.flow is None else run.discovery.flow.chosen,
         "seconds": round(seconds, 1),
     }
 
