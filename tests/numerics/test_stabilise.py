@@ -71,6 +71,15 @@ def test_static_structure_tells_shake_from_drift() -> None:
     assert np.sqrt(np.mean((left - left.mean(axis=0)) ** 2)) < 0.05  # the plume drifts by 3.6 cells meanwhile
 
 
+def test_a_push_of_the_liquid_is_no_shake() -> None:
+    """Without anything that stands still, what lasts over several frames is left to the drift."""
+    push = 1.5 * np.tanh((np.arange(FRAMES) - 50) / 4.0)[:, None] * np.array([1.0, 0.5])
+    found = measure_motion(film(np.zeros((FRAMES, 2)), drift=DRIFT + push), "auto")
+    assert found is not None
+    assert found.rms > 0.06  # it would be large enough to be one
+    assert not found.corrected
+
+
 def test_a_camera_that_turns() -> None:
     angles = 0.02 * np.random.default_rng(5).standard_normal(FRAMES)
     found = measure_motion(film(jitter(0.2), angles=angles, specks=8), "auto")

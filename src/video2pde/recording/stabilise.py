@@ -33,8 +33,10 @@ MARGIN = 3  # compared cells along the edge that are left out: what leaves the p
 SMALLEST = 0.06  # shake in grid cells (rms) below which it is left alone
 TIMES_ERROR = 3.0  # ... and in units of its standard error
 EXPLAINED = 0.25  # share of the fast changes that a displacement must explain to be one
+LATER, ALIKE = 4, 0.4  # frames after which positions of a shake are no more alike than this; those of a flow are
 LEAST_HOLD = 0.1  # cells: error beyond which static structure gives no hold
 FEWEST_CELLS, FEWEST_FRAMES = 30, 12
+STATIC = "static structure"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class Motion:
         if not self.corrected:
             return ""
         turned = f", turned by {np.rad2deg(self.angles.std()):.2g}° and zoomed by {self.zooms.std():.2%} (rms)"
-        slow = "" if self.on == "static structure" else "; what it moved slowly counts as drift"
+        slow = "" if self.on == STATIC else "; what it moved slowly counts as drift"
         return (
             f"camera shake of {self.rms:.2g} grid cells (rms){turned if self.turns else ''}: frames were put back on "
             f"{self.on}, when they were reduced to the grid{slow}"
@@ -100,7 +102,7 @@ def _measure(frames: NDArray[np.float32], mode: str) -> Motion | None:
     found = None
     if static is not None:
         still = _Compared(_band(binned), np.ones((len(frames), 1)), static, 1)
-        found = _follow(still, affine, mode, "static structure")
+        found = _follow(still, affine, mode, STATIC)
     if found is None or found.error > LEAST_HOLD:
         smooth = _filter(binned, max(SMOOTHING / size, 1.5))[:, ::STRIDE, ::STRIDE]
         splines = _splines(len(frames))
@@ -136,6 +138,8 @@ def _follow(compared: _Compared, affine: bool, mode: str, on: str) -> Motion | N
             explained = share
             far = _rms(moved * (1, 1, turns, turns), compared.stride, lever)
             certain = far > max(SMALLEST, TIMES_ERROR * error) and explained > EXPLAINED
+            # without anything that stands still, what lasts over several frames may as well be a flow that changes
+            certain = certain and (on == STATIC or _is_fast(moved, compared.stride, lever))
             if mode == "none" or (mode == "auto" and not certain):
                 return Motion(*_parts(moved * 0, 1), far, error, explained, on)
         elif iteration == 1 and mode == "auto":  # once the shifts are gone, which bend it at first
@@ -151,6 +155,12 @@ def _parts(moved: Array, stride: int) -> tuple[Array, Array, Array]:
 
 def _rms(moved: Array, stride: int, lever: float) -> float:
     return float(np.sqrt((moved[:, :2] ** 2).sum(axis=1).mean() * stride**2 + lever**2 * (moved[:, 2:] ** 2).mean()))
+
+
+def _is_fast(moved: Array, stride: int, lever: float) -> bool:
+    """Tell whether a few frames later the camera is anywhere else; noise in the positions hardly counts there."""
+    steps = _rms(moved[LATER:] - moved[:-LATER], stride, lever)
+    return steps**2 > 2 * (1 - ALIKE) * _rms(moved, stride, lever) ** 2
 
 
 def _in_cells(motion: Motion, size: int, count: int) -> Motion:
