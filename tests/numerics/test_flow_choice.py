@@ -74,7 +74,7 @@ def test_an_affine_flow_is_found_with_its_rate(deviation: str, mode: str, value:
 
 
 @pytest.mark.parametrize(
-    ("deviation", "chosen", "most"), [("vortex", "stream", 0.3), ("pulse", "stream, changing", 0.5)]
+    ("deviation", "chosen", "most"), [("vortex", "stream", 0.3), ("pulse", "stream, pulsing", 0.35)]
 )
 def test_a_vortex_needs_a_stream_function_and_one_that_pulses_time(deviation: str, chosen: str, most: float) -> None:
     field = film("A", deviation)

@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.discovery.course import find_course
 from video2pde.discovery.flows import BLOCKS, cross_validate, join_system, JointSystem, Ridge, RIDGES, SLOW_RIDGES
 from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.discovery.weighted import slice_centres, TimeMoments
@@ -38,7 +39,7 @@ SEEN = 6.0
 """Standard errors from zero at which a divergence is seen, ..."""
 MATTERS = 0.05
 """... and the relative change of a coefficient from which it matters."""
-UNIFORM = "uniform"
+UNIFORM, PULSING = "uniform", "stream, pulsing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,9 @@ class FlowCandidate:
 
     @property
     def unknowns(self) -> int:
-        return 0 if self.shape is None else self.shape.in_time * len(self.shape.names)
+        if self.shape is None:
+            return 0
+        return self.shape.in_time * len(self.shape.names) + len(self.shape.course)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +137,11 @@ def flow_shapes(train: Field, settings: Settings) -> dict[str, FlowShape | None]
         "affine": affine,
         "affine, changing": replace(affine, in_time=slow),
         "stream": stream,
+        PULSING: stream,  # its course in time is found once the steady one is
         "stream, changing": replace(coarser, in_time=slow),
     }
     if slow == 1:
-        shapes = {name: shape for name, shape in shapes.items() if "changing" not in name}
+        shapes = {name: shape for name, shape in shapes.items() if name != PULSING and "changing" not in name}
     if options.flow in ("affine", "stream"):
         shapes = {name: shape for name, shape in shapes.items() if name.startswith(options.flow)}
     return shapes
@@ -164,8 +168,13 @@ def choose_flow(
     law = columns.sample(centres)
     moments = TimeMoments(train, centres, columns.widths, settings.weak)
     named = {name: tuple(term.name for term in terms) for name, terms in libraries(settings).items()}
-    systems, candidates = {}, []
-    for name, shape in flow_shapes(train, settings).items():
+    systems = dict[str, JointSystem]()
+    candidates = list[FlowCandidate]()
+    for name, free in flow_shapes(train, settings).items():
+        shape = free
+        if name == PULSING and free is not None:
+            ridge = next(candidate.ridge for candidate in candidates if candidate.name == "stream")
+            shape = replace(free, course=find_course(law, moments, drift, free, ridge))
         systems[name] = join_system(law, moments, drift, shape)
         candidates.append(_try_flow(name, shape, systems[name], named))
         if settings.drift.flow == "auto" and name == "affine, changing" and _explains(candidates):

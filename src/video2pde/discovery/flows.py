@@ -70,7 +70,7 @@ def flow_columns(moments: TimeMoments, drift: Drift, shape: FlowShape) -> Array:
     """Return the weak columns of −(v_k − ⟨v_k⟩)·∇u θ_l, ⟨⟩ the mean over the plume: (M, l, k)."""
     field = moments.field
     theta = shape.time_functions(field.times)
-    in_time = None if shape.in_time == 1 else theta
+    in_time = None if shape.steady else theta
     columns = []
     groups = shape.groups(field.grid)
     for index, (v_x, v_y) in enumerate(groups):

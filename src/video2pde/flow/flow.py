@@ -4,8 +4,9 @@
 
 v₀ is the uniform drift, v the rest. The modes v_k are linear in x and y (``affine``: rotation, two strains and, on
 request, divergence) or those of a stream function ψ on B-splines (``stream``: v = (∂ψ/∂y, −∂ψ/∂x), free of divergence).
-θ_l are B-splines in time; one of them is a steady flow. Beyond the frames that it was fitted to, a flow stays as it
-last was. A velocity that was measured otherwise (``given``) is a flow, too, with fields in place of modes.
+θ_l are B-splines in time; one of them is a steady flow, or one whose strength alone changes (``course``). Beyond the
+frames that it was fitted to, a flow stays as it last was. A velocity that was measured otherwise (``given``) is a flow,
+too, with fields in place of modes.
 
 A flow carries u. Where it diverges and u is an amount (dye on a surface that spreads, and thins), −u ∇·v acts, too;
 with a divergence that is the same everywhere, that is the law's own term u.
@@ -51,7 +52,8 @@ class FlowShape:
     extent : (height, width) of the picture, length units.
     span : first and last time of the frames that the flow is fitted to, seconds.
     splines : (rows, columns) of the stream function.
-    in_time : number of splines in time; 1: steady.
+    in_time : number of splines in time that each mode has of its own; 1: all modes keep their shares.
+    course : coefficients of splines in time of the factor θ(t) that they have then in common; none: steady.
     divergence : whether a divergence, uniform in space, is among the modes.
     """
 
@@ -61,6 +63,11 @@ class FlowShape:
     splines: tuple[int, int] = (1, 1)
     in_time: int = 1
     divergence: bool = False
+    course: tuple[float, ...] = ()
+
+    @property
+    def steady(self) -> bool:
+        return self.in_time == 1 and not self.course
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,9 +111,13 @@ class FlowShape:
 
     def time_functions(self, times: Array) -> Array:
         """Return θ_l at the times, (l, t); before and after the span as at its ends."""
-        if self.in_time == 1:
+        if self.steady:
             return np.ones((1, len(times)))
-        return Profiles.splines(np.clip(times, *self.span), self.in_time, ends=self.span).values()
+        inside = np.clip(times, *self.span)
+        if self.course:
+            functions = Profiles.splines(inside, len(self.course), ends=self.span).values()
+            return np.asarray(np.array(self.course) @ functions)[None]
+        return Profiles.splines(inside, self.in_time, ends=self.span).values()
 
     def roughness(self, grid: Grid) -> Array:
         """Return the penalty ∫|∇∇v|² as a matrix over the modes, (k, k): none for whatever is affine."""
@@ -168,7 +179,7 @@ class Flow:
 
     @property
     def steady(self) -> bool:
-        return len(self.given_times) == 1 if self.given_times is not None else self.shape.in_time == 1
+        return len(self.given_times) == 1 if self.given_times is not None else self.shape.steady
 
     def fields(self, grid: Grid) -> Array:
         """Return V_l(x, y) on the grid, (l, 2, y, x), of v = Σ_l weights_l(t) V_l."""

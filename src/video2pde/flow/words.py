@@ -70,7 +70,7 @@ def summarise_flow(flow: Flow, grid: Grid) -> dict[str, Any]:
 
 def describe_flow(flow: Flow, grid: Grid) -> str:
     """Say in one line what flows beside the uniform drift."""
-    changing = "steady" if flow.steady else "changing in time"
+    changing = "steady" if flow.steady else "of changing strength" if flow.shape.course else "changing in time"
     if flow.kind == "affine":
         parts = []
         for name, mode in mode_summary(flow).items():

@@ -37,14 +37,19 @@ def flow_lines(model: SavedModel) -> list[str]:
     shape, grid = flow.shape, model.grid
     offset = 0.5 if grid.pitch == "cells" else 0.0
     rows = [f"    [{', '.join(f'{value:.10g}' for value in row)}]," for row in flow.coefficients]
-    in_time = "splines(np.array([np.clip(t, *FLOW_SPAN)]), len(Q), *FLOW_SPAN)[:, 0]"
-    in_time = in_time if shape.in_time > 1 else "np.ones(1)"
+    in_time = "splines(np.array([np.clip(t, *FLOW_SPAN)]), {count}, *FLOW_SPAN)[:, 0]"
+    if shape.course:
+        in_time = f"np.array([COURSE @ {in_time.format(count='len(COURSE)')}])"
+    else:
+        in_time = "np.ones(1)" if shape.steady else in_time.format(count="len(Q)")
+    course = [f"COURSE = np.array([{', '.join(f'{value:.10g}' for value in shape.course)}])"] if shape.course else []
     return [
         "",
         "# Flow beside the drift, lengths in UNIT per second: v = sum over l, k of theta_l(t) Q[l, k] MODES[k].",
         "Q = np.array([",
         *rows,
         "])",
+        *course,
         f"FLOW_SPAN = ({shape.span[0]!r}, {shape.span[1]!r})  # s; before and after, the flow stays as at its ends",
         SPLINES.strip("\n"),
         "",

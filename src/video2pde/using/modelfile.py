@@ -360,6 +360,7 @@ def _save_flow(flow: Flow) -> dict[str, Any]:
         "span": [float(time) for time in shape.span],
         "splines": list(shape.splines),
         "in_time": shape.in_time,
+        "course": list(shape.course),
         "divergence": shape.divergence,
         "coefficients": flow.coefficients.tolist(),
         "error": flow.error.tolist(),
