@@ -61,7 +61,7 @@ def test_the_numpy_script_repeats_our_rollout(name: str, tmp_path: Path) -> None
     np.testing.assert_allclose(theirs, ours, atol=1e-3 * moved)
 
 
-@pytest.mark.parametrize("kind", ["affine", "changing", "diverging", "stream"])
+@pytest.mark.parametrize("kind", ["affine", "changing", "diverging", "stream", "pulsing"])
 def test_the_numpy_script_carries_the_flow(kind: str, tmp_path: Path) -> None:
     model, u0 = make_model(LAWS["C"], flow=make_flow(kind)), skewed_plume()
     theirs = run_numpy_script(model, u0, tmp_path, "--duration", f"{END}", "--frames", "40")

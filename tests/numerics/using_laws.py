@@ -28,12 +28,13 @@ def make_model(law: dict[str, float], grid: Grid = SMALL, **more: object) -> Sav
 
 
 def make_flow(kind: str, grid: Grid = SMALL) -> Flow:
-    """Return a flow that turns and strains: steady, changing, diverging, or on a stream function."""
+    """Return a flow that turns and strains: steady, changing, diverging, or on a stream function that may pulse."""
     shapes = {
         "affine": {},
         "changing": {"in_time": 4},
         "diverging": {"divergence": True},
         "stream": {"kind": "stream", "splines": (5, 6), "in_time": 3},
+        "pulsing": {"kind": "stream", "splines": (5, 6), "course": (0.0, 0.2, 1.0, 0.9, 0.1)},
     }
     shape = FlowShape(**{"kind": "affine", "extent": (grid.height, grid.width), "span": (0.3, 2.6)} | shapes[kind])
     rng = np.random.default_rng(3)
