@@ -316,12 +316,12 @@ def test_an_interval_reaches_to_the_value_with_a_cause_beyond_noise() -> None:
 
     def reach(shift: float) -> float:
         suspects = [replace(told, coefficients={"laplacian": 9.0}, shifts={"laplacian": shift})]
-        return fit_judge._lack(law, suspects, None, (), named)["laplacian"]  # type: ignore[arg-type]
+        return fit_judge._lack(law, suspects, None, (), named, 0.0)["laplacian"]  # type: ignore[arg-type]
 
     assert [reach(0.0), reach(0.3), reach(7.0)] == [0.0, 0.3, 2.0]
     # an effect beside another law: as far as that one's coefficient lies from this one's
     other = replace(told, law="B", coefficients={"laplacian": 2.5, "u": 1.0})
-    assert fit_judge._lack(law, (), other, (), named)["laplacian"] == 0.5  # type: ignore[arg-type]
+    assert fit_judge._lack(law, (), other, (), named, 0.0)["laplacian"] == 0.5  # type: ignore[arg-type]
 
 
 def test_a_deviation_counts_as_far_as_it_lasts() -> None:
