@@ -52,8 +52,8 @@ def compare_flow(film: Film, run: Run) -> dict[str, Any]:
             v -= (v * dye).sum(axis=(1, 2), keepdims=True) / dye.sum()
         error += float(np.sum(dye * (found - true) ** 2))
         size += float(np.sum(dye * true**2))
-    kind = flow.kind if flow.steady else f"{flow.kind}, changing"
-    return {"flow": kind, "flow_error": float(np.sqrt(error / size))}
+    course = "" if flow.steady else ", pulsing" if flow.shape.course else ", changing"
+    return {"flow": f"{flow.kind}{course}", "flow_error": float(np.sqrt(error / size))}
 
 
 def run_once(sources: str, flow: str, film: Film) -> dict[str, Any]:

@@ -146,6 +146,7 @@ class _Bench:
                 moments=moments,
                 memory=memory,
                 scale=width,
+                given=drift.given,
             )
             for width in WIDTHS
         ]

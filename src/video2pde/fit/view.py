@@ -19,6 +19,7 @@ from video2pde.discovery.weak import weak_columns, WeakColumns, WeakSystem
 from video2pde.discovery.weighted import Profiles, TimeMoments, velocity_parts
 from video2pde.field import Field
 from video2pde.fit.noise import Memory
+from video2pde.flow import Flow
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE, DRIFT, Term
 
@@ -128,18 +129,19 @@ def build_view(
     moments: Mapping[str, Array],
     memory: Memory,
     scale: float = 1.0,
+    given: Flow | None = None,
 ) -> View:
     """Assemble the weak system of the training window on a lattice.
 
     ``terms`` without the drift; ``moments`` (t, 2) by term as discovery found them; ``memory`` of the noise;
-    ``scale`` widens the test functions.
+    ``scale`` widens the test functions; ``given``: a velocity in place of the measured drift.
     """
     space, time = scale * settings.weak.sigma_space, scale * settings.weak.sigma_time
     weak = settings.weak.model_copy(update={"sigma_space": space, "sigma_time": time, "shrink": True})
     chosen = [*terms, *(CATALOGUE[name] for name in DRIFT)]
     none = np.zeros((len(train), 2))
     pushed = np.stack([moments.get(term.name, none) for term in chosen])
-    columns = weak_columns(train, velocity, chosen, weak, total_frames=total_frames, moments=pushed)
+    columns = weak_columns(train, velocity, chosen, weak, total_frames=total_frames, moments=pushed, given=given)
     centres = lattice(columns, train.line)
     system = columns.sample(centres)
     around = TimeMoments(train, centres, columns.widths, weak)
