@@ -122,11 +122,11 @@ class Run:
 
     @cached_property
     def laws(self) -> dict[str, Calibration]:
-        """The calibrated laws, their intervals widened by their lack of fit, as far as parts of the window differ."""
-        found, laws = self.steadiness, widen_all(self.calibration, self.fit)
+        """The calibrated laws, their intervals widened by their lack of fit."""
+        found, laws = self.steadiness, dict(self.calibration)
         if isinstance(found, InParts) and found.library in laws:
             laws[found.library] = reach_to_parts(laws[found.library], found)
-        return laws
+        return widen_all(laws, self.fit)
 
     @property
     def chosen_fit(self) -> FitTest | None:

@@ -27,7 +27,7 @@ from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative
 from video2pde.fit.observation import light_columns, response_columns
 from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, NARROW, rounding_length, unresolved_share
-from video2pde.fit.suspects import answered_by, SUSPECTS
+from video2pde.fit.suspects import answered_by, out_of_place, SUSPECTS
 from video2pde.fit.view import build_view, View
 from video2pde.recording.synth import Camera, deviate, exact_field, find_preset
 from video2pde.rollout.model import Model
@@ -280,12 +280,14 @@ def test_light_and_decay_that_say_the_same_leave_the_law_its_coefficient() -> No
 def test_what_the_settings_have_answered_is_no_suspect() -> None:
     given = load_settings(overrides={"recording.reference": "flat.tif", "recording.response": "linear"}).recording
     bleached = load_settings(preset="frap")
-    assert answered_by(given, SETTINGS.frap) == {"uneven light", "response"}
-    assert not answered_by(SETTINGS.recording, SETTINGS.frap)
-    assert answered_by(bleached.recording, bleached.frap) == {"response", "source"}
+    assert answered_by(given) == {"uneven light", "response"}
+    assert not answered_by(SETTINGS.recording)
+    assert answered_by(bleached.recording) == {"response"}
+    assert out_of_place(bleached.frap) == {"source"}
+    assert not out_of_place(SETTINGS.frap)
     view, fit = look(filmed("A"), "A")
     asked = Asked(view, fit, "A", {"laplacian": 0.01}, "dark", 2.0)
-    silent = replace(asked, answered=answered_by(given, SETTINGS.frap))
+    silent = replace(asked, answered=answered_by(given))
     names = [{found.name for found in ask_suspects(question)} for question in (asked, silent)]
     assert names[0] - names[1] == {"uneven light", "response"}
 

@@ -1,8 +1,8 @@
 """The coefficients of a law in parts of a window, each fitted by itself: are they steady?
 
-The lack of fit of the whole is judged by both halves of the frames under one initial frame, and by explanations that
-would move a coefficient. Parts that are fitted by themselves say directly how far it depends on what is fitted: where
-no encoder can have misled all of them, it reaches no further.
+Calibration judges the lack of fit by both halves of the frames under one initial frame. Parts that are fitted from
+initial frames of their own say directly how far a coefficient depends on what is fitted: where no encoder can have
+misled all of them, that lack of fit reaches no further. What explanations of the test of fit add, all parts may share.
 """
 
 from __future__ import annotations

@@ -59,6 +59,7 @@ class Asked:
     """The law that the suspects are asked about, with the half-widths of its coefficients' intervals.
 
     ``answered``: names of suspects that the settings have answered, such as light that a reference was divided by.
+    ``out_of_place``: names of suspects that are compared with others, but are no cause of what was recorded.
     ``measure``: the law whose noise all explanations are measured in, this one where none is given; a wrong law has
     larger rates, and would be allowed more.
     """
@@ -70,6 +71,7 @@ class Asked:
     observable: str
     limit: float
     answered: frozenset[str] = frozenset()
+    out_of_place: frozenset[str] = frozenset()
     measure: LawFit | None = None
 
     @property
@@ -246,6 +248,7 @@ def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
         ]
     alone = asked.criterion(asked.law.unexplained / asked.noise.expected, len(asked.law.names))
     likely = [pair for pair in pairs if pair.log_chance < SUGGESTIVE and pair.criterion < alone]
+    likely = [pair for pair in likely if pair.name not in asked.out_of_place]
     told = [pair for pair in likely if pair.removes > EXPLAINS or pair.after < asked.limit or pair.material]
     if not told:
         return None

@@ -28,7 +28,7 @@ from video2pde.fit.maps import make_maps
 from video2pde.fit.noise import film_memory, Memory
 from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, NARROW_FRONT, unresolved_share
-from video2pde.fit.suspects import answered_by, OFTEN_MISSING
+from video2pde.fit.suspects import answered_by, OFTEN_MISSING, out_of_place
 from video2pde.fit.view import build_view, View
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE, libraries
@@ -196,7 +196,8 @@ class _Bench:
             widths,
             self.settings.recording.observable,
             _limit(law.freedom),
-            answered_by(self.settings.recording, self.settings.frap),
+            answered_by(self.settings.recording),
+            out_of_place=out_of_place(self.settings.frap),
         )
         front = ask_front(self.train, look.calibration)
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))

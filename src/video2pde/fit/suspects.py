@@ -154,14 +154,12 @@ SUSPECTS: tuple[Suspect, ...] = (
 )
 
 
-def answered_by(recording: RecordingSettings, frap: FrapSettings) -> frozenset[str]:
-    """Name the suspects that the settings have answered.
+def out_of_place(frap: FrapSettings) -> frozenset[str]:
+    """Name the suspects that are no cause here: after a bleach nothing is added, what fills is the spot."""
+    return frozenset({SOURCE} if frap.enabled else ())
 
-    A reference holds uneven light, a response was given; and after a bleach nothing is added: what fills is the spot.
-    """
-    answered = {
-        UNEVEN_LIGHT: recording.reference is not None,
-        RESPONSE: recording.response != "auto",
-        SOURCE: frap.enabled,
-    }
+
+def answered_by(recording: RecordingSettings) -> frozenset[str]:
+    """Name the suspects that the settings have answered: a reference holds uneven light, a response was given."""
+    answered = {UNEVEN_LIGHT: recording.reference is not None, RESPONSE: recording.response != "auto"}
     return frozenset(name for name, known in answered.items() if known)
