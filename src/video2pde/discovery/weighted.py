@@ -208,18 +208,19 @@ class TimeMoments:
         by_slice = np.einsum("lst,spt->slp", np.atleast_2d(functions)[:, windows], self._basis)
         return np.asarray(by_slice[self._slice_of])
 
-    def moments(self, density: sympy.Expr = U) -> Array32:
-        """Return G_p of a density around every slice: (slice, degree + 1, y, x)."""
-        if density not in self._moments:
-            self._moments[density] = self._integrate(density)
-        return self._moments[density]
+    def moments(self, density: sympy.Expr = U, degrees: int | None = None) -> Array32:
+        """Return G_p of a density around every slice: (slice, p, y, x), all of them or the first ``degrees``."""
+        wanted = self._basis.shape[1] if degrees is None else degrees
+        kept = self._moments.get(density)
+        if kept is None or kept.shape[1] < wanted:
+            kept = self._moments[density] = self._integrate(density, wanted)
+        return kept
 
-    def _integrate(self, density: sympy.Expr) -> Array32:
-        _, degrees, _ = self._basis.shape
+    def _integrate(self, density: sympy.Expr, degrees: int) -> Array32:
         weights = np.zeros((len(self.slices), degrees, len(self.field)), np.float32)
         for index, window in enumerate(self._windows()):
             there = (window >= 0) & (window < len(self.field))
-            weights[index, :, window[there]] = self._basis[index][:, there].T
+            weights[index, :, window[there]] = self._basis[index][:degrees, there].T
         flat = weights.reshape(-1, len(self.field))
         shape = (len(self.slices), degrees, *self.field.grid.shape)
         if not density.free_symbols:
@@ -260,12 +261,17 @@ class TimeMoments:
 
     def _weigh(self, part: WeightedPart, degrees: int) -> Array:
         """Integrate D^α φ · A_i B_j · G_p over the picture: (M, p, i, j)."""
-        moments = self.moments(part.density)
+        moments = self.moments(part.density, degrees)
         result = np.empty((len(self.centres), degrees, part.along_y.count, part.along_x.count))
         places = self._places
         along_y = self._tests(0, part.derivative[1], part.along_y, part.density, places.rows)
         along_x = self._tests(1, part.derivative[0], part.along_x, part.density, places.columns)
         _, functions, samples = along_x.shape
+        if part.along_y.count == functions == 1:
+            for index, (chosen, row, used, place) in enumerate(places.slices):
+                across = moments[index, :degrees].astype(float) @ along_x[used, 0].T
+                result[chosen, :, 0, 0] = np.einsum("ny,pyn->np", along_y[row, 0], across[:, :, place])
+            return result
         for index, (chosen, row, used, place) in enumerate(places.slices):
             across = moments[index, :degrees].astype(float) @ along_x[used].reshape(-1, samples).T
             across = across.reshape(degrees, -1, len(used), functions).transpose(2, 0, 1, 3)
