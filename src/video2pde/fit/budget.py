@@ -20,7 +20,7 @@ def widen(calibration: Calibration, test: FitTest) -> Calibration:
         return calibration
     line = calibration.correction(LACK_OF_FIT)
     wider = replace(line, uncertainty=np.hypot(line.uncertainty, lack))
-    others = tuple(other for other in calibration.budget if other.name != LACK_OF_FIT)
+    lines = {**{other.name: other for other in calibration.budget}, LACK_OF_FIT: wider}
     estimates = {}
     for name, estimate in calibration.estimates.items():
         more = test.lack.get(name, 0.0)
@@ -28,7 +28,7 @@ def widen(calibration: Calibration, test: FitTest) -> Calibration:
             below, above = (float(np.hypot(end - estimate.value, more)) for end in (estimate.low, estimate.high))
             estimate = Estimate(estimate.value, estimate.value - below, estimate.value + above)
         estimates[name] = estimate
-    return replace(calibration, estimates=run_forward(calibration.terms, estimates), budget=(*others, wider))
+    return replace(calibration, estimates=run_forward(calibration.terms, estimates), budget=tuple(lines.values()))
 
 
 def widen_all(calibrations: Mapping[str, Calibration], tests: Mapping[str, FitTest]) -> dict[str, Calibration]:
