@@ -144,7 +144,7 @@ def test_an_ambiguous_verdict_shows_the_alternatives(law: Run) -> None:
     assert "not unique" in words(told.sentence)
     assert f"The alternative {other}, as good" in words(told)
     shown = [v for v in walk(told) if isinstance(v, Equation)]
-    estimates = law.calibration[other].estimates
+    estimates = law.laws[other].estimates
     assert [v.plain for v in shown] == [law.calibration[other].model.equation.text]
     assert all(str(estimate) in words(page.head.notes) for estimate in estimates.values())
     text = replace(law, selection=two).summary()

@@ -16,7 +16,7 @@ from video2pde.pipeline import STAGES
 from video2pde.runs import code
 from video2pde.runs.code import hash_code, used_modules
 
-CACHED = (code.hash_code, code._imports, code._home, code._parse)
+CACHED = (code.hash_code, code._imports, code._home, code._parse, code._tree)
 
 
 class Sources:

@@ -48,15 +48,15 @@ def reach_of_doubt(
         own = half / norm.isf(OUTSIDE / 2)
         shifts = np.array([found.coefficients[name] - value for found in scores])
         errors = np.array([np.hypot(own, found.shift_errors[name]) for found in scores])
-        wider = _half_width(1 - weights.sum(), own, weights, shifts, errors)
+        wider = own * _half_width(weights, shifts / own, errors / own)
         reach[name] = float(np.sqrt(max(wider**2 - half**2, 0.0)))
     return reach
 
 
-def _half_width(alone: float, own: float, weights: Array, shifts: Array, errors: Array) -> float:
-    """Return h for which a mixture of normal distributions lies within ±h of zero but for ``OUTSIDE``."""
-    shares = np.append(weights, alone)
-    means, spreads = np.append(shifts, 0.0), np.append(errors, own)
+def _half_width(weights: Array, shifts: Array, errors: Array) -> float:
+    """Return h for which the mixture lies within ±h but for ``OUTSIDE``, in standard errors of the law alone."""
+    shares = np.append(weights, 1 - weights.sum())
+    means, spreads = np.append(shifts, 0.0), np.append(errors, 1.0)
 
     def beyond(half: float) -> float:
         outside = norm.sf((half - means) / spreads) + norm.cdf((-half - means) / spreads)
