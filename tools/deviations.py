@@ -13,8 +13,6 @@ run continues. The exit status is 1 where a film was sure and wrong.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 import tempfile
 import time
@@ -25,13 +23,12 @@ from typing import Any
 
 from check_sets import CHECKS
 from films import Film, list_films, render
-from scoreboard import fingerprint
+from kept import fingerprint, recall, ROOT, show
 
 from video2pde.errors import Video2pdeError
 from video2pde.parallel import parallel_map
 from video2pde.record import Run
 
-ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "deviations"
 CELL = 2
 """Camera pixels along a cell of the grid."""
@@ -151,23 +148,13 @@ def _named(deviation: str, fit: dict[str, Any], warnings: list[str]) -> bool | N
 
 def run_once(sources: str, again: bool, film: Film) -> dict[str, Any]:
     """Return a film's result, from an earlier run of the same sources where there is one."""
-    kept = KEPT / f"{film.key}.json"
-    if kept.exists() and not again:
-        known = json.loads(kept.read_text(encoding="utf-8"))
-        if known["sources"] == sources:
-            return dict(known)
-    result = {**run_film(film), "sources": sources}
-    temporary = kept.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(result), encoding="utf-8")
-    temporary.replace(kept)
-    print(_line(result), file=sys.stderr, flush=True)
-    return result
+    return recall(KEPT / f"{film.key}.json", sources, partial(run_film, film), _line, again)
 
 
 def _line(result: dict[str, Any]) -> str:
     found = ", ".join(f"{name} {value:.3g}" for name, value in result.get("found", {}).items())
     suspects = ", ".join(result.get("suspects", [])[:2])
-    return f"  {result['key']:32} {result['outcome']:18} {result['verdict'][:40]:14} {found}  {suspects}"
+    return f"{result['key']:32} {result['outcome']:18} {result['verdict'][:40]:14} {found}  {suspects}"
 
 
 def write_table(results: list[dict[str, Any]]) -> str:
@@ -205,12 +192,8 @@ def main() -> int:
     if options.list:
         print("\n".join(film.key for film in films))
         return 0
-    KEPT.mkdir(parents=True, exist_ok=True)
     results = parallel_map(partial(run_once, fingerprint(), options.again), films, options.workers)
-    table = write_table(results)
-    print(table)
-    if options.page:
-        options.page.write_text(table, encoding="utf-8")
+    show(write_table(results), options.page)
     return 1 if any(result["outcome"] == OUTCOMES[2] for result in results) else 0
 
 

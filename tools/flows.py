@@ -10,8 +10,6 @@ kept under build/flows as soon as they are there, under the sources' fingerprint
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -20,12 +18,12 @@ from typing import Any
 import numpy as np
 from deviations import OUTCOMES, run_film
 from films import Film, list_flow_films
-from scoreboard import fingerprint
+from kept import fingerprint, recall, ROOT, show
 
 from video2pde.parallel import parallel_map
 from video2pde.record import Run
 
-KEPT = Path(__file__).resolve().parent.parent / "build" / "flows"
+KEPT = ROOT / "build" / "flows"
 CLOSE, FLOW_CLOSE = 0.03, 0.05
 HELD = 0.93
 EVERY = 6
@@ -58,18 +56,11 @@ def compare_flow(film: Film, run: Run) -> dict[str, Any]:
 
 def run_once(sources: str, flow: str, film: Film) -> dict[str, Any]:
     """Return a film's result, from an earlier run of the same sources where there is one."""
-    kept = KEPT / f"{film.key}-{film.camera.crf}-{flow}.json"
-    if kept.exists():
-        known = json.loads(kept.read_text(encoding="utf-8"))
-        if known["sources"] == sources:
-            return dict(known)
-    found = run_film(film, {"drift.flow": flow}, compare_flow)
-    result = {**found, "crf": film.camera.crf, "sources": sources}
-    temporary = kept.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(result), encoding="utf-8")
-    temporary.replace(kept)
-    print("  " + _row(result), file=sys.stderr, flush=True)
-    return result
+
+    def compute() -> dict[str, Any]:
+        return {**run_film(film, {"drift.flow": flow}, compare_flow), "crf": film.camera.crf}
+
+    return recall(KEPT / f"{film.key}-{film.camera.crf}-{flow}.json", sources, compute, _row)
 
 
 def _row(result: dict[str, Any]) -> str:
@@ -116,12 +107,8 @@ def main() -> int:
     options = parser.parse_args()
     names = options.only.split("|")
     films = [film for film in list_flow_films() if any(text in f"{film.key}-{film.camera.crf}" for text in names)]
-    KEPT.mkdir(parents=True, exist_ok=True)
     results = parallel_map(partial(run_once, fingerprint(), options.flow), films, options.workers)
-    page = summarise(results)
-    print(page)
-    if options.page:
-        options.page.write_text(page, encoding="utf-8")
+    show(summarise(results), options.page)
     return 1 if any(result["outcome"] == OUTCOMES[2] for result in results) else 0
 
 

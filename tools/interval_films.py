@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept import recall, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "intervals"
 LIBRARY = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
 BRIGHTEST = 0.95
@@ -267,20 +267,16 @@ def transcode(source: Path, target: Path, encoder: str, options: dict[str, str])
 
 def measure_once(film: Film) -> dict[str, Any]:
     """Return a film's measurement, the one that is kept where there is one."""
-    kept = KEPT / f"{film.key}.json"
-    if kept.exists():
-        return dict(json.loads(kept.read_text(encoding="utf-8")))
-    result = measure(film)
-    temporary = kept.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(result), encoding="utf-8")
-    temporary.replace(kept)
-    print(f"  {film.key}: {result.get('failed') or 'done'}", file=sys.stderr, flush=True)
-    return result
+    return recall(
+        KEPT / f"{film.key}.json",
+        None,
+        partial(measure, film),
+        lambda found: f"{film.key}: {found.get('failed') or 'done'}",
+    )
 
 
 def measure_all(chosen: str, part: tuple[int, int] = (0, 1)) -> list[dict[str, Any]]:
     """Measure a set, or every n-th film of it: ``part`` is (which, n)."""
-    KEPT.mkdir(parents=True, exist_ok=True)
     return [measure_once(film) for number, film in enumerate(list_films(chosen)) if number % part[1] == part[0]]
 
 

@@ -11,9 +11,6 @@ The exit status is 1 where a bar was missed.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
-import os
 import sys
 import tempfile
 import time
@@ -23,12 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kept import fingerprint, recall, ROOT
 from scoreboard_page import write_page
 
 from video2pde.errors import Video2pdeError
 from video2pde.parallel import parallel_map
 
-ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "scoreboard"
 LIBRARY = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
 BRIGHTEST = 0.95
@@ -132,27 +129,12 @@ def score(film: Film) -> dict[str, Any]:
     }
 
 
-def fingerprint() -> str:
-    """Hash the sources, so that a score of other code is not taken for one of this."""
-    digest = hashlib.sha256()
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
-
-
 def score_once(sources: str, film: Film) -> dict[str, Any]:
     """Return a film's score, from an earlier run of the same sources where there is one."""
-    kept = KEPT / f"{film.key}.json".replace(" ", "-")
-    if kept.exists():
-        known = json.loads(kept.read_text(encoding="utf-8"))
-        if known["sources"] == sources:
-            return dict(known)
-    result = {**score(film), "sources": sources}
-    temporary = kept.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(result), encoding="utf-8")
-    temporary.replace(kept)
-    print(f"  {film.key}: {result['verdict']} {result['chosen'] or ''}", file=sys.stderr, flush=True)
-    return result
+    path = KEPT / f"{film.key}.json".replace(" ", "-")
+    return recall(
+        path, sources, partial(score, film), lambda found: f"{film.key}: {found['verdict']} {found['chosen'] or ''}"
+    )
 
 
 def main() -> int:
@@ -161,7 +143,6 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the films whose name contains this text; writes no page")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "scoreboard.md", help="the page to write")
     options = parser.parse_args()
-    KEPT.mkdir(parents=True, exist_ok=True)
     films = [film for film in list_films() if options.only in film.key]
     print(f"{len(films)} films", file=sys.stderr, flush=True)
     began = time.perf_counter()

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from report_runs import (
-    add_refinement,
     HOSTILE,
     keep_stages,
     LAW_SECTIONS,
     make_run,
     noise_field,
-    spreading_field,
     walk,
     words,
 )
@@ -34,16 +32,6 @@ from video2pde.rollout.validate import DIFFUSION
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
-
-
-@pytest.fixture(scope="module")
-def law_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(spreading_field(), tmp_path_factory.mktemp("law"), HOSTILE)
-
-
-@pytest.fixture(scope="module")
-def law(law_run: Path) -> Run:
-    return add_refinement(load_run(law_run))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_runs import add_refinement, HOSTILE, keep_stages, make_run, spreading_field, walk
+from report_runs import keep_stages, walk
 
 from video2pde import publish
 from video2pde.errors import InputError
@@ -17,16 +17,6 @@ from video2pde.report.content import compose_page, Story
 from video2pde.report.document import Image
 from video2pde.report.figures import collect_figures, write_figures
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
-
-
-@pytest.fixture(scope="module")
-def law_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(spreading_field(), tmp_path_factory.mktemp("law"), HOSTILE)
-
-
-@pytest.fixture(scope="module")
-def law(law_run: Path) -> Run:
-    return add_refinement(load_run(law_run))
 
 
 @pytest.fixture(scope="module")
