@@ -65,7 +65,7 @@ class Film:
     def law(self) -> dict[str, float]:
         """The law that the film obeys, by term name; empty where no sum of the catalogue's terms is."""
         broken = self.deviation and find_deviation(self.deviation).law == "none"
-        return {} if broken else self._deviated()[0].law.coefficients
+        return {} if broken else self.deviated()[0].law.coefficients
 
     @cached_property
     def nominal(self) -> dict[str, float]:
@@ -76,18 +76,19 @@ class Film:
         diffusion is in length^α/time, and D that of the diffusion nearest to it.
         """
         same = not self.deviation or find_deviation(self.deviation).law != "other"
-        law = self.case.law.coefficients if same else self._deviated()[0].law.coefficients
-        medium = self._deviated()[0].medium
+        law = self.case.law.coefficients if same else self.deviated()[0].law.coefficients
+        medium = self.deviated()[0].medium
         if medium.slowing:
             law = {**law, medium.varies: law[medium.varies] * (1 - medium.slowing * TRAINING / 2)}
         if self.deviation == "memory":
             order, span = self.strength, TRAINING * self.case.duration
             law = {**law, "laplacian": law["laplacian"] * span ** (order - 1) / math.gamma(1 + order)}
         if self.deviation == "fractional":
-            law = {**law, "laplacian": law["laplacian"] * _nearest_diffusion(self._deviated()[0], self.strength)}
+            law = {**law, "laplacian": law["laplacian"] * _nearest_diffusion(self.deviated()[0], self.strength)}
         return law
 
-    def _deviated(self) -> tuple[Case, Camera]:
+    def deviated(self) -> tuple[Case, Camera]:
+        """Return the case and the camera with the assumption broken."""
         if not self.deviation:
             return self.case, self.camera
         return deviate(self.case, self.camera, self.deviation, self.strength)
@@ -117,7 +118,7 @@ def _nearest_diffusion(case: Case, order: float) -> float:
 
 def render(film: Film, folder: str | Path) -> tuple[Path, dict[str, Any]]:
     """Write the film into ``folder``; return its path and its truth."""
-    case, camera = film._deviated()
+    case, camera = film.deviated()
     broken = [(film.deviation, film.strength)] if film.deviation else []
     path = render_film(case, folder, camera, solver=film.solver, extra=describe_deviations(broken))
     return path, json.loads((Path(folder) / "truth.json").read_text(encoding="utf-8"))

@@ -39,7 +39,7 @@ def compare_flow(film: Film, run: Run) -> dict[str, Any]:
     if flow is None or run.windows is None or run.field is None:
         return {"flow": None, "flow_error": None}
     field, train = run.field, run.windows.train
-    truth = film._deviated()[0].medium.flow
+    truth = film.deviated()[0].medium.flow
     x, y = np.meshgrid(field.grid.x - field.grid.width / 2, field.grid.y - field.grid.height / 2)
     error = size = 0.0
     for k in range(train.start, train.stop, EVERY):

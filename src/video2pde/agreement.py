@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
 
 STEADY = 0.01
 """Chance below which estimates are not those of one number."""
@@ -34,6 +33,8 @@ def compare_estimates(values: Sequence[float], errors: Sequence[float]) -> Agree
     >>> round(compare_estimates([1.0, 3.0], [0.1, 0.1]).spread, 2)
     1.41
     """
+    from scipy.stats import chi2  # slow to import, and this module is everywhere
+
     found, weights = np.asarray(values, float), 1 / np.asarray(errors, float) ** 2
     mean = weights @ found / weights.sum()
     squares, free = float(weights @ (found - mean) ** 2), len(found) - 1

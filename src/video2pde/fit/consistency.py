@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.agreement import NORMAL
 from video2pde.calibration import Calibration
 from video2pde.fit.law import LawFit
 from video2pde.fit.view import View
@@ -22,8 +23,6 @@ AGREE = 3.5
 """Standard errors up to which a part agrees with the whole: a chance of 1 % that one of twenty parts does not."""
 LEAST_SHARE = 0.05
 """Share of the law's signal that a part must hold to say anything about its coefficients."""
-NORMAL = 1.96
-"""Standard errors on each side of an interval of 95 %."""
 UNCERTAIN = 0.5
 """Relative standard error from which a part says nothing."""
 

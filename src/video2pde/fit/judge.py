@@ -216,11 +216,9 @@ class _Bench:
         rival = name_rival(question, self.named, refit) if passes else ""
         heard = () if passes else undecided(question, suspects)
         unresolved = unresolved_share(self.train, look.calibration)
-        lack = _lack(law, heard, cause, parts, look.calibration, unresolved)
         apart = disagreement(law, look.calibration) if passes else {}
         unseen = doubts(question) if passes and asked else {}
-        for name, more in lack.items():
-            lack[name] = float(np.linalg.norm([more, apart.get(name, 0.0), unseen.get(name, 0.0)]))
+        lack = _in_quadrature(_lack(law, heard, cause, parts, look.calibration, unresolved), apart, unseen)
         compared = next((b for b in look.blocks if b.merged == COMPARED), None)
         return FitTest(
             library=look.name,
@@ -331,6 +329,12 @@ def _lack(
             gap = abs(law.coefficients[name] - calibration.estimates[name].value)
             reach[name] = max(reach[name], gap - 2 * float(error))
     return reach
+
+
+def _in_quadrature(reach: Mapping[str, float], *others: Mapping[str, float]) -> dict[str, float]:
+    return {
+        name: float(np.linalg.norm([more, *(each.get(name, 0.0) for each in others)])) for name, more in reach.items()
+    }
 
 
 def _shifts(suspicion: Suspicion, law: LawFit, library: str) -> Mapping[str, float]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.agreement import NORMAL
 from video2pde.field import Grid
 from video2pde.flow.flow import Flow
 from video2pde.terms.words import Words
@@ -60,8 +61,8 @@ def summarise_flow(flow: Flow, grid: Grid) -> dict[str, Any]:
         summary["modes"] = {
             name: {
                 "value": mode["value"],
-                "low": mode["value"] - 1.96 * mode["error"],
-                "high": mode["value"] + 1.96 * mode["error"],
+                "low": mode["value"] - NORMAL * mode["error"],
+                "high": mode["value"] + NORMAL * mode["error"],
             }
             for name, mode in mode_summary(flow).items()
         }

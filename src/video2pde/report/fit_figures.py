@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from video2pde.agreement import NORMAL
 from video2pde.calibration import Calibration
 from video2pde.field import Field
 from video2pde.fit import FitTest
@@ -76,7 +77,7 @@ def draw_consistency(test: FitTest, law: Calibration, unit: str) -> Figure:
             axis.errorbar(
                 part.coefficients[term.name],
                 place,
-                xerr=1.96 * part.errors[term.name],
+                xerr=NORMAL * part.errors[term.name],
                 fmt="o",
                 color=colour,
                 capsize=2,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from video2pde.agreement import NORMAL
 from video2pde.calibration import Calibration
 from video2pde.calibration.bootstrap import Bootstrap
 from video2pde.refinement.result import check_agreement, Refinement
@@ -201,7 +202,7 @@ def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
         steps: list[tuple[str, float, float, float]] = []
         if found is not None:
             fit = found.identifiability.libraries[calibration.library].fit
-            value, error = fit.coefficients.get(name, np.nan), 1.96 * fit.errors.get(name, 0.0)
+            value, error = fit.coefficients.get(name, np.nan), NORMAL * fit.errors.get(name, 0.0)
             steps.append(("weak fit", value, value - error, value + error))
         if refinement is not None:
             value, error = refinement.coefficients[name], 2 * (refinement.spread or {}).get(name, 0.0)
