@@ -18,8 +18,17 @@ from numpy.typing import NDArray
 
 from video2pde.compiled import njit
 from video2pde.discovery.testfunctions import gaussian_derivative
+from video2pde.field import Field, noise_weights
+from video2pde.settings import WeakSettings
 
 Array32 = NDArray[np.float32]
+Jets = tuple[Array32, Array32, Array32]
+"""u, u_x, u_y of some frames, (t, y, x) each."""
+
+SIGMA_STEPS = ((0.01, 0.0), (0.2, 1.0), (np.inf, 1.5))
+"""Noise share of the gradient's energy up to which a smoothing of the gradient (pixels) is enough."""
+MOST_KEPT = 2**26
+"""Bytes up to which jets and their noise are kept."""
 
 
 def jet_kernels(sigma: float, cells: bool) -> tuple[Array32, Array32]:
@@ -57,6 +66,79 @@ def point_jets(frames: Array32, sigma: float, cells: bool, dx: float, dy: float)
     u, u_x, u_y = (np.empty_like(frames) for _ in range(3))
     _filter_frames(frames, value, slope / np.float32(dx), slope / np.float32(dy), u, u_x, u_y)
     return u, u_x, u_y
+
+
+class FilmJets:
+    """u, u_x and u_y of a training window, and a measure of their noise where ``settings`` correct for it.
+
+    ``sigma``: the smoothing of gradients (pixels); ``noise``: the share of the gradient's energy that is noise.
+    """
+
+    def __init__(self, field: Field, settings: WeakSettings) -> None:
+        self.field, self.correct = field, settings.noise_correction
+        self.sigma, self.noise = gradient_smoothing(field, settings)
+        self._kept: tuple[Jets, Jets | None] | None = None
+
+    def keep(self) -> FilmJets:
+        """Compute them all now, if they are small: several will ask."""
+        if 6 * self.field.values.nbytes <= MOST_KEPT:
+            self._kept = frame_jets(self.field, slice(0, len(self.field)), self.sigma, self.correct)
+        return self
+
+    def __call__(self, window: slice) -> tuple[Jets, Jets | None]:
+        """Return the jets of some frames, and their noise."""
+        if self._kept is None:
+            return frame_jets(self.field, window, self.sigma, self.correct)
+        jets, noise = self._kept
+        return _cut(jets, window), None if noise is None else _cut(noise, window)
+
+
+def _cut(jets: Jets, window: slice) -> Jets:
+    u, u_x, u_y = jets
+    return u[window], u_x[window], u_y[window]
+
+
+def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tuple[Jets, Jets | None]:
+    """Return the jets of some frames and, with ``correct``, a measure of the jets' noise.
+
+    The noise of u, u_x, u_y in a frame is what the second difference in time leaves over:
+    n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal (see ``noise_weights``).
+    """
+    count = len(field)
+    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
+    if not correct or count < 3:
+        return point_jets(field.values[window], sigma, cells, dx, dy), None
+    middle = np.clip(np.arange(window.start, window.stop), 1, count - 2)
+    low, high = min(middle[0] - 1, window.start), max(middle[-1] + 2, window.stop)
+    u, u_x, u_y = point_jets(field.values[low:high], sigma, cells, dx, dy)
+    inner = slice(window.start - low, window.stop - low)
+
+    weights = noise_weights(field.times)[middle - 1].astype(np.float32)[:, :, None, None]
+
+    def noise(z: Array32) -> Array32:
+        k = middle - low
+        return np.asarray(weights[:, 0] * z[k - 1] + weights[:, 1] * z[k] + weights[:, 2] * z[k + 1])
+
+    return (u[inner], u_x[inner], u_y[inner]), (noise(u), noise(u_x), noise(u_y))
+
+
+def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, float]:
+    """Measure the noise in the gradient and choose how much smoothing it needs."""
+    picks = sorted({int(k) for k in np.linspace(0, len(field) - 3, 12)}) if len(field) >= 3 else []
+    signal = noise = 0.0
+    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
+    where = slice(None) if field.mask is None else field.mask
+    weights = noise_weights(field.times)
+    for k in picks:
+        _, u_x, u_y = point_jets(np.ascontiguousarray(field.values[k : k + 3]), 0.0, cells, dx, dy)
+        for z in (u_x, u_y):
+            second = np.tensordot(weights[k], z, axes=1)
+            noise += float(np.mean(second[where] ** 2))
+            signal += float(np.mean(z[1][where] ** 2))
+    share = noise / signal if signal > 0 else 0.0
+    if settings.gradient_sigma is not None:
+        return settings.gradient_sigma, share
+    return next(sigma for limit, sigma in SIGMA_STEPS if share <= limit), share
 
 
 _jit: Callable[..., Any] = njit(nogil=True, fastmath=True)

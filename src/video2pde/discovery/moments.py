@@ -17,7 +17,8 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, over_chunks
+from video2pde.discovery.jets import FilmJets
+from video2pde.discovery.weak import evaluate_density, over_chunks
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.flow import Flow
@@ -34,7 +35,7 @@ def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: We
     Derivatives are moved onto (x − x_c): only undifferentiated and once differentiated densities count.
     """
     settings = settings or WeakSettings()
-    sigma, _ = gradient_smoothing(field, settings)
+    film = FilmJets(field, settings)
     wanted = [[part for part in term.parts if sum(part.derivative) <= 1 and not term.is_drift] for term in terms]
     densities = sorted({part.density for parts in wanted for part in parts if part.density.free_symbols}, key=str)
     sums = {density: np.zeros((len(field), 3)) for density in densities}
@@ -42,7 +43,7 @@ def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: We
     area = field.grid.dx * field.grid.dy
 
     def integrate(window: slice) -> None:
-        jets, spread = frame_jets(field, window, sigma, settings.noise_correction)
+        jets, spread = film(window)
         x = field.grid.x[columns][None] - drift.smooth_centroid[window, :1]
         y = field.grid.y[rows][None] - drift.smooth_centroid[window, 1:]
         for density in densities:

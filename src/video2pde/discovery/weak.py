@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from video2pde.compiled import njit
-from video2pde.discovery.jets import point_jets
+from video2pde.discovery.jets import FilmJets, Jets
 from video2pde.discovery.testfunctions import choose_widths, draw_centres, interior, kernel, Widths
 from video2pde.discovery.timekernels import time_kernels, TimeKernels
 from video2pde.errors import InputError
-from video2pde.field import Field, Grid, noise_weights
+from video2pde.field import Field, Grid
 from video2pde.flow import Flow
 from video2pde.parallel import count_workers, parallel_map
 from video2pde.progress import Progress
@@ -35,12 +35,14 @@ from video2pde.terms.term import compile_density, Order, Term
 
 Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
+Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Rows and columns of the picture."""
+Choose = Callable[[Widths, NDArray[np.bool_]], NDArray[np.int64]]
+"""Chooses centres (t, y, x) from the widths of the test functions and from where one may lie."""
 
 FRAMES_AT_ONCE = 24
 """Frames in work at the same time, over all threads: they bound the memory beyond what is kept."""
 MOST_THREADS = 6
-SIGMA_STEPS = ((0.01, 0.0), (0.2, 1.0), (np.inf, 1.5))
-"""Noise share of the gradient's energy up to which a smoothing of the gradient (pixels) is enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,8 @@ class WeakColumns:
     """Keep what any set of centres needs: the spatially filtered densities, (slot, y, x, t).
 
     Slot 0 holds ⟨φ, u⟩ in space, from which b comes; ``slots`` gives each term's (−1: the constant 1).
+    ``rows`` and ``columns`` of the picture are those that were filtered, the only ones that hold centres;
+    ``centres``: those that were chosen beforehand, where they were.
     ``gradient_noise`` is the share of the gradient's energy that is noise (measured from the film),
     ``gradient_sigma`` the smoothing used for gradients.
     """
@@ -82,11 +86,13 @@ class WeakColumns:
     slots: tuple[int, ...]
     filtered: Array32
     inside: NDArray[np.bool_]
-    origin: tuple[int, int]
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
     times: Array
     widths: Widths
     gradient_sigma: float
     gradient_noise: float
+    centres: NDArray[np.int64] | None = None
 
     @property
     def frames(self) -> int:
@@ -102,12 +108,15 @@ class WeakColumns:
         in_time, rows = self.kernels, self.kernels.rows(centres[:, 0])
         sums = np.empty((len(centres), len(self.filtered) + 1))
         # time's sign: ⟨φ, u_t⟩ = −⟨∂_t φ, u⟩
-        _integrate_time(
-            self.filtered, centres, rows, self.origin[0], self.origin[1], in_time.value, in_time.slope, sums
-        )
+        y, x = self.place(centres)
+        _integrate_time(self.filtered, centres[:, 0], y, x, rows, in_time.value, in_time.slope, sums)
         ones = np.ones(len(centres))
         theta = np.stack([sums[:, slot + 1] if slot >= 0 else ones for slot in self.slots], axis=1)
         return WeakSystem(self.names, theta, sums[:, 0], centres, self.widths)
+
+    def place(self, centres: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Say where the filtered frames hold the given centres (…, y, x)."""
+        return np.searchsorted(self.rows, centres[:, -2]), np.searchsorted(self.columns, centres[:, -1])
 
     def draw(self, count: int, rng: np.random.Generator) -> WeakSystem:
         """Draw random centres and integrate there."""
@@ -124,6 +133,8 @@ def weak_columns(
     moments: Array | None = None,
     progress: Progress | None = None,
     given: Flow | None = None,
+    choose: Choose | None = None,
+    jets: FilmJets | None = None,
 ) -> WeakColumns:
     """Filter the training window once for all terms.
 
@@ -136,6 +147,8 @@ def weak_columns(
     moments : (terms, t, 2), how much each term itself moves the centroid (``discovery.moments``). The true
         drift is the centroid's velocity less Σ c_j m_j, so each column becomes T_j + m_j·∇u.
     given : a velocity that varies in space, which the drift's columns then carry u with, −v_x u_x and −v_y u_y.
+    choose : chooses the only centres that will be asked for; their rows and columns alone are filtered.
+    jets : those of the training window, where they are there already.
     """
     settings = settings or WeakSettings()
     if velocity.shape != (len(field), 2):
@@ -145,46 +158,41 @@ def weak_columns(
     rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
     if not len(rows) or len(field) <= 2 * widths.reach[0]:
         raise InputError("no test function fits into the training window; reduce weak.sigma_space or weak.sigma_time")
-    box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
-    sigma, noise = gradient_smoothing(field, settings)
-    plan = _Plan(terms, widths, field.grid, box)
-    filtered = np.empty((plan.slots, len(rows_of(box[0])), len(rows_of(box[1])), len(field)), np.float32)
+    centres = None if choose is None else choose(widths, inside)
+    if centres is not None:
+        rows, columns = np.unique(centres[:, 1]), np.unique(centres[:, 2])
+    film = jets or FilmJets(field, settings)
+    plan = _Plan(terms, widths, field.grid, (rows, columns))
+    filtered = np.empty((plan.slots, len(rows), len(columns), len(field)), np.float32)
 
     def assemble(window: slice) -> None:
-        jets, spread = frame_jets(field, window, sigma, settings.noise_correction) if plan.nonlinear else (None, None)
+        jets, spread = film(window) if plan.nonlinear else (None, None)
         pushed = None if moments is None else moments[:, window]
         carried = velocity[window] if given is None else given.velocity(field.times[window], field.grid)
         filtered[..., window] = plan.filter(field.values[window], jets, spread, carried, pushed)
 
     over_chunks(assemble, len(field), progress)
-    origin = (box[0].start, box[1].start)
     names = tuple(term.name for term in terms)
     return WeakColumns(
         names=names,
         slots=plan.slot_of,
         filtered=filtered,
         inside=inside,
-        origin=origin,
+        rows=rows,
+        columns=columns,
         times=field.times,
         widths=widths,
-        gradient_sigma=sigma,
-        gradient_noise=noise,
+        gradient_sigma=film.sigma,
+        gradient_noise=film.noise,
+        centres=centres,
     )
-
-
-def rows_of(window: slice) -> range:
-    """Count out a slice with known ends."""
-    return range(window.start, window.stop)
-
-
-Jets = tuple[Array32, Array32, Array32]
 
 
 class _Plan:
     """What must be filtered for a list of terms: densities, split into a factor of time and the rest."""
 
-    def __init__(self, terms: Sequence[Term], widths: Widths, grid: Grid, box: tuple[slice, slice]) -> None:
-        self.widths, self.grid, self.box = widths, grid, box
+    def __init__(self, terms: Sequence[Term], widths: Widths, grid: Grid, held: Rows) -> None:
+        self.widths, self.grid, self.held = widths, grid, held
         self.parts: list[list[tuple[sympy.Expr, sympy.Expr, Order]]] = []
         slot_of = []
         for term in terms:
@@ -257,8 +265,8 @@ class _Plan:
             if average:
                 weights = weights + spacing**2 / 24 * kernel(sigma, self.widths.support, order + 2, spacing)
             half = len(weights) // 2
-            matrix = np.zeros((len(rows_of(self.box[axis])), self.grid.shape[axis]), np.float32)
-            for row, centre in enumerate(rows_of(self.box[axis])):
+            matrix = np.zeros((len(self.held[axis]), self.grid.shape[axis]), np.float32)
+            for row, centre in enumerate(self.held[axis]):
                 matrix[row, centre - half : centre + half + 1] = weights
             # ∂_s φ(s − c) sampled at s: the kernel as it stands; its sign is carried by (−1)^|α|
             self._matrices[key] = np.ascontiguousarray(matrix.T) if axis == 1 else matrix
@@ -305,60 +313,17 @@ def over_chunks(work: Callable[[slice], None], frames: int, progress: Progress |
         parallel_map(work, chunks, threads, report, kind="threads")
 
 
-def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tuple[Jets, Jets | None]:
-    """Return the jets of some frames and, with ``correct``, a measure of the jets' noise.
-
-    The noise of u, u_x, u_y in a frame is what the second difference in time leaves over:
-    n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal (see ``noise_weights``).
-    """
-    count = len(field)
-    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
-    if not correct or count < 3:
-        return point_jets(field.values[window], sigma, cells, dx, dy), None
-    middle = np.clip(np.arange(window.start, window.stop), 1, count - 2)
-    low, high = min(middle[0] - 1, window.start), max(middle[-1] + 2, window.stop)
-    u, u_x, u_y = point_jets(field.values[low:high], sigma, cells, dx, dy)
-    inner = slice(window.start - low, window.stop - low)
-
-    weights = noise_weights(field.times)[middle - 1].astype(np.float32)[:, :, None, None]
-
-    def noise(z: Array32) -> Array32:
-        k = middle - low
-        return np.asarray(weights[:, 0] * z[k - 1] + weights[:, 1] * z[k] + weights[:, 2] * z[k + 1])
-
-    return (u[inner], u_x[inner], u_y[inner]), (noise(u), noise(u_x), noise(u_y))
-
-
-def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, float]:
-    """Measure the noise in the gradient and choose how much smoothing it needs."""
-    picks = sorted({int(k) for k in np.linspace(0, len(field) - 3, 12)}) if len(field) >= 3 else []
-    signal = noise = 0.0
-    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
-    where = slice(None) if field.mask is None else field.mask
-    weights = noise_weights(field.times)
-    for k in picks:
-        _, u_x, u_y = point_jets(np.ascontiguousarray(field.values[k : k + 3]), 0.0, cells, dx, dy)
-        for z in (u_x, u_y):
-            second = np.tensordot(weights[k], z, axes=1)
-            noise += float(np.mean(second[where] ** 2))
-            signal += float(np.mean(z[1][where] ** 2))
-    share = noise / signal if signal > 0 else 0.0
-    if settings.gradient_sigma is not None:
-        return settings.gradient_sigma, share
-    return next(sigma for limit, sigma in SIGMA_STEPS if share <= limit), share
-
-
 _jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 
 @_jit
 def _integrate_time(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    filtered, centres, rows, y0, x0, value, slope, sums
+    filtered, frames_of, ys, xs, rows, value, slope, sums
 ):
     half = value.shape[1] // 2
     frames = filtered.shape[3]
-    for m in range(len(centres)):
-        t, y, x = centres[m, 0] - half, centres[m, 1] - y0, centres[m, 2] - x0
+    for m in range(len(frames_of)):
+        t, y, x = frames_of[m] - half, ys[m], xs[m]
         row, first, last = rows[m], max(0, -t), min(value.shape[1], frames - t)
         total = 0.0
         for k in range(first, last):

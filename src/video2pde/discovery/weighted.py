@@ -26,7 +26,7 @@ A weighted term is a tuple of :class:`WeightedPart`, whose sum it is: ``stream_p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,9 +34,10 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
+from video2pde.discovery.jets import FilmJets
 from video2pde.discovery.testfunctions import kernel, Widths
 from video2pde.discovery.timekernels import time_kernels
-from video2pde.discovery.weak import evaluate_density, frame_jets, gradient_smoothing, is_nonlinear, Jets
+from video2pde.discovery.weak import evaluate_density, is_nonlinear
 from video2pde.field import Field
 from video2pde.flow.profiles import Profiles
 from video2pde.settings import WeakSettings
@@ -63,8 +64,8 @@ DEGREE = 4
 SLICE_SPACING = 0.6
 """Distance of the frames that hold centres, in σ_t: closer ones see nothing new."""
 FRAMES_AT_ONCE = 48
-MOST_KEPT = 2**26
-"""Bytes up to which u, its gradient and their noise are kept."""
+MOST_EMPTY = 2.0
+"""Crossings of rows and columns for each centre up to which all of them are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,23 +139,35 @@ def slice_centres(
 class _Places:
     """Where centres lie: many share a row or a column of the picture, which is then integrated over once.
 
-    ``slices``: for each frame that holds centres, which ones, their rows, the columns in use, and their places there.
+    ``where``: frame (of those that hold centres), row and column of each, (3, M). ``slices``: for each frame that
+    holds centres, which ones, their rows, the columns in use, and their places there.
     """
 
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
-    slices: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]
+    where: NDArray[np.int64]
 
     @classmethod
     def of(cls, centres: NDArray[np.int64], slice_of: NDArray[np.int64]) -> _Places:
         rows, row_of = np.unique(centres[:, 1], return_inverse=True)
         columns, column_of = np.unique(centres[:, 2], return_inverse=True)
+        return cls(rows, columns, np.stack([slice_of, row_of, column_of]))
+
+    @property
+    def regular(self) -> bool:
+        """Whether most crossings of a row and a column hold a centre, in most frames: a lattice."""
+        crossings = len(self.rows) * len(self.columns) * (int(self.where[0].max()) + 1)
+        return bool(crossings <= MOST_EMPTY * self.where.shape[1])
+
+    @cached_property
+    def slices(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        slice_of, row_of, column_of = self.where
         slices = []
         for index in range(int(slice_of.max()) + 1):
             chosen = np.flatnonzero(slice_of == index)
             used, place = np.unique(column_of[chosen], return_inverse=True)
             slices.append((chosen, row_of[chosen], used, place))
-        return cls(rows, columns, slices)
+        return slices
 
 
 class TimeMoments:
@@ -166,16 +179,22 @@ class TimeMoments:
     centres : (M, 3) indices (t, y, x), best from :func:`slice_centres`: the cost grows with the number of frames.
     widths : those of the law's columns (``WeakColumns.widths``).
     settings : smoothing of gradients and noise correction, as for the law's columns.
+    jets : those of the window, where they are there already.
     """
 
     def __init__(
-        self, field: Field, centres: NDArray[np.int64], widths: Widths, settings: WeakSettings | None = None
+        self,
+        field: Field,
+        centres: NDArray[np.int64],
+        widths: Widths,
+        settings: WeakSettings | None = None,
+        jets: FilmJets | None = None,
     ) -> None:
         self.field, self.centres, self.widths = field, centres, widths
         self.settings = settings or WeakSettings()
         self.slices, self._slice_of = np.unique(centres[:, 0], return_inverse=True)
         self._moments: dict[sympy.Expr, Array32] = {}
-        self._kept: list[tuple[slice, Jets, Jets | None]] = []
+        self._given = jets
 
     @cached_property
     def _places(self) -> _Places:
@@ -229,23 +248,14 @@ class TimeMoments:
         if not is_nonlinear(density):
             return np.asarray((np.float32(density.coeff(U)) * (flat @ values)).reshape(shape))
         total = np.zeros((len(flat), values.shape[1]), np.float32)
-        for window, jets, spread in self._jets():
-            total += flat[:, window] @ evaluate_density(density, jets, spread).reshape(-1, values.shape[1])
+        for start in range(0, len(self.field), FRAMES_AT_ONCE):
+            window = slice(start, min(start + FRAMES_AT_ONCE, len(self.field)))
+            total += flat[:, window] @ evaluate_density(density, *self._jets(window)).reshape(-1, values.shape[1])
         return total.reshape(shape)
 
-    def _jets(self) -> Iterable[tuple[slice, Jets, Jets | None]]:
-        """Return u, u_x, u_y and their noise, some frames at a time; kept where they are small: many ask for them."""
-        if self._kept:
-            return self._kept
-        sigma, _ = gradient_smoothing(self.field, self.settings)
-        starts = range(0, len(self.field), FRAMES_AT_ONCE)
-        windows = [slice(start, min(start + FRAMES_AT_ONCE, len(self.field))) for start in starts]
-        correct = self.settings.noise_correction
-        found = ((window, *frame_jets(self.field, window, sigma, correct)) for window in windows)
-        if 6 * self.field.values.nbytes > MOST_KEPT:
-            return found
-        self._kept = list(found)
-        return self._kept
+    @cached_property
+    def _jets(self) -> FilmJets:
+        return self._given or FilmJets(self.field, self.settings).keep()
 
     def columns(self, parts: Sequence[WeightedPart], in_time: Array | None = None) -> Array:
         """Return the weak columns of a weighted term at the centres.
@@ -262,19 +272,19 @@ class TimeMoments:
     def _weigh(self, part: WeightedPart, degrees: int) -> Array:
         """Integrate D^α φ · A_i B_j · G_p over the picture: (M, p, i, j)."""
         moments = self.moments(part.density, degrees)
-        result = np.empty((len(self.centres), degrees, part.along_y.count, part.along_x.count))
         places = self._places
         along_y = self._tests(0, part.derivative[1], part.along_y, part.density, places.rows)
         along_x = self._tests(1, part.derivative[0], part.along_x, part.density, places.columns)
-        _, functions, samples = along_x.shape
-        if part.along_y.count == functions == 1:
-            for index, (chosen, row, used, place) in enumerate(places.slices):
-                across = moments[index, :degrees].astype(float) @ along_x[used, 0].T
-                result[chosen, :, 0, 0] = np.einsum("ny,pyn->np", along_y[row, 0], across[:, :, place])
-            return result
+        (ny, i, _), (nx, j, samples) = along_y.shape, along_x.shape
+        if places.regular:
+            across = moments[:, :degrees].astype(float) @ along_x.reshape(nx * j, samples).T
+            crossings = (along_y.reshape(ny * i, -1) @ across).reshape(len(moments), degrees, ny, i, nx, j)
+            frame, row, column = places.where
+            return np.asarray(crossings[frame, :, row, :, column])
+        result = np.empty((len(self.centres), degrees, i, j))
         for index, (chosen, row, used, place) in enumerate(places.slices):
             across = moments[index, :degrees].astype(float) @ along_x[used].reshape(-1, samples).T
-            across = across.reshape(degrees, -1, len(used), functions).transpose(2, 0, 1, 3)
+            across = across.reshape(degrees, -1, len(used), j).transpose(2, 0, 1, 3)
             result[chosen] = along_y[row][:, None] @ across[place]
         return result
 

@@ -67,8 +67,7 @@ class _Sums:
         self.total = np.zeros((kinds, len(self.frames), len(self.rows), len(self.columns)))
 
     def place(self, picture: Array) -> Array:
-        down = np.add.reduceat(picture, self.rows, axis=-2)
-        return np.asarray(np.add.reduceat(down, self.columns, axis=-1))
+        return _blockwise(picture, self.rows, self.columns)
 
     def add(self, kind: int, frame: int, picture: Array) -> None:
         self.total[kind, self.when[frame]] += self.place(picture * self.weight)
@@ -187,8 +186,9 @@ def block_scales(
     """
     _, usual = cell_noise(train.values)
     scales = []
+    sums, cells = _finest_sums(train)
     for space in MERGED_SPACE:
-        variance, level = _noise_of_places(train, space, memory)
+        variance, level = _noise_of_places(_join(sums, space), _join(cells, space), memory)
         lasting: list[tuple[int, NoiseLevels]] = []
         for time in MERGED_TIME:
             frames = _merge_frames(residual.frames, time)
@@ -241,18 +241,28 @@ def _rounding(bright: Array, changed: Array, level: float, cell: float) -> Array
     return np.asarray(ROUNDING * level * seen * np.exp(-2 * np.pi**2 * spread))
 
 
-def _noise_of_places(train: Field, space: int, memory: Memory) -> tuple[Array, Array]:
-    """Return the noise variance of single frames averaged over blocks, (t, y, x), and the brightness there."""
-    rows, columns = (edges[::space] for edges in _places(train.grid, train.line))
+def _finest_sums(train: Field) -> tuple[Array, Array]:
+    """Sum frames over the finest blocks, (t, y, x), and count their cells, (y, x)."""
+    rows, columns = _places(train.grid, train.line)
     inside = np.ones(train.grid.shape) if train.counted is None else train.counted.astype(float)
-    sums = np.add.reduceat(np.add.reduceat(train.values * inside, rows, axis=1), columns, axis=2)
-    cells = np.add.reduceat(np.add.reduceat(inside, rows, axis=0), columns, axis=1)
-    series = (sums / np.maximum(cells, 1.0)).reshape(len(train), -1).T.astype(float)
+    return _blockwise(train.values * inside, rows, columns), _blockwise(inside, rows, columns)
+
+
+def _blockwise(pictures: Array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
+    return np.asarray(np.add.reduceat(np.add.reduceat(pictures, rows, axis=-2), columns, axis=-1))
+
+
+def _join(sums: Array, space: int) -> Array:
+    return _blockwise(sums, *(np.arange(0, count, space) for count in sums.shape[-2:]))
+
+
+def _noise_of_places(sums: Array, cells: Array, memory: Memory) -> tuple[Array, Array]:
+    """Return the noise variance of single frames averaged over blocks, (t, y, x), and the brightness there."""
+    series = (sums / np.maximum(cells, 1.0)).reshape(len(sums), -1).T
     used = cells.ravel() > 0
     calm = uniform_filter1d(series, CALM, axis=1, mode="nearest")
     variance = noise_by_level(series[used], calm[used], memory).at(calm)
-    shape = (len(train), len(rows), len(columns))
-    return variance.T.reshape(shape), calm.T.reshape(shape)
+    return variance.T.reshape(sums.shape), calm.T.reshape(sums.shape)
 
 
 def _lasting_noise(left: Array, bright: Array) -> NoiseLevels:

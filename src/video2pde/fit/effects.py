@@ -23,7 +23,7 @@ from video2pde.discovery.weighted import (
     velocity_parts,
     WeightedPart,
 )
-from video2pde.fit.law import LawFit, orthonormal
+from video2pde.fit.law import LawFit, RANK
 from video2pde.fit.observation import bent_columns, LIGHT, light_columns, response_columns
 from video2pde.fit.view import spline_basis, STAYS, View
 from video2pde.rollout.model import Model
@@ -203,8 +203,9 @@ def _best_source(c: Context, knots: int) -> Array:
         return _bump(c, place[:1], place[1:2], float(np.exp(place[2]))) * in_time
 
     def kept(place: Array) -> float:
-        basis = orthonormal(c.law.without(columns(place)))
-        return -float(np.sum((basis.T @ c.law.residual) ** 2))
+        beside = c.law.without(columns(place))
+        told = beside.T @ c.law.residual
+        return -float(told @ np.linalg.pinv(beside.T @ beside, rcond=RANK, hermitian=True) @ told)
 
     best = minimize(kept, _likeliest_place(c), method="Nelder-Mead", options={"maxfev": PLACING})
     return columns(best.x)
@@ -233,8 +234,8 @@ def _bump(c: Context, rows: Array, columns: Array, width: float) -> Array:
     axes = ((rows, grid.y, centres[:, 1], widths.y * grid.dy), (columns, grid.x, centres[:, 2], widths.x * grid.dx))
     for places, samples, index, sigma in axes:
         variance = width**2 + sigma**2
-        apart = samples[index][:, None] - places[None]
-        total *= width / np.sqrt(variance) * np.exp(-0.5 * apart**2 / variance)
+        apart = samples[:, None] - places[None]
+        total *= (width / np.sqrt(variance) * np.exp(-0.5 * apart**2 / variance))[index]
     return total
 
 

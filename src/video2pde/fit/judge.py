@@ -17,6 +17,7 @@ from scipy.stats import chi2, norm
 from video2pde.calibration import Calibration
 from video2pde.calibration.budget import GRID, GRID_FLOOR
 from video2pde.discovery.flows import flow_columns
+from video2pde.discovery.jets import FilmJets
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.fit.blocks import block_residual, block_scales, BlockScale, lasting_worst
@@ -135,6 +136,7 @@ class _Bench:
         own = {name: CATALOGUE[name] for name in TELL_FAULTS}
         for calibration in calibrations.values():
             own |= {term.name: term for term in calibration.terms}
+        jets = FilmJets(train, settings.weak).keep()
         views = [
             build_view(
                 train,
@@ -147,6 +149,7 @@ class _Bench:
                 memory=memory,
                 scale=width,
                 given=drift.given,
+                jets=jets,
             )
             for width in WIDTHS
         ]
@@ -162,8 +165,7 @@ class _Bench:
         """Look at what a law leaves on all scales, in weak form and as a rollout."""
         names = [term.name for term in calibration.terms]
         extras = [_flow_extra(view, self.drift, calibration) for view in self.views]
-        first = fit_law(self.views[0], names, self.faults, extras[0])
-        slow = slow_noise(self.views[0], first.coefficients)
+        slow = slow_noise(self.views[0], names, extras[0])
         fits = [fit_law(view, names, self.faults, extra, slow) for view, extra in zip(self.views, extras, strict=True)]
         told = [
             (f"{width:g} × width", view, fit)

@@ -149,26 +149,28 @@ def fit_law(view: View, names: Sequence[str], faults: Faults, extra: Array | Non
 
     ``extra`` (M, k): effects that belong to the model; ``slow``: factor of noise that lasts (see :func:`slow_noise`).
     """
-    more = np.zeros((len(view.centres), 0)) if extra is None else extra
-    design = np.concatenate([view.columns(names), view.columns(DRIFT), view.drift, more], axis=1)
-    target = view.system.b
+    design, target = _design(view, names, extra), view.system.b
     found = solve_columns(design, target, RANK)
     coefficients = {name: float(value) for name, value in zip(names, found, strict=False)}
-    # the drift's own columns overlap with those of its correction in time: noise is carried by the drift as measured
-    moved = {**coefficients, **dict.fromkeys(DRIFT, 1.0)}
-    noise = max(slow, 1.0) * noise_spread(view, moved)
-    spread = noise + fault_spread(view, coefficients, faults)
-    noisy = float(np.trace(noise) / np.trace(spread))
+    noise = np.sqrt(max(slow, 1.0)) * noise_deviations(view, coefficients)
+    spread = _spread(view, noise, coefficients, faults)
+    noisy = float(np.sum(noise**2) / np.trace(spread))
     return LawFit(tuple(names), coefficients, design, target, target - design @ found, spread, noisy)
 
 
-def noise_spread(view: View, coefficients: Mapping[str, float]) -> Array:
-    """Return the covariance that the camera's noise has in r = b − Σ c_j T_j, (M, M).
+def _design(view: View, names: Sequence[str], extra: Array | None) -> Array:
+    more = np.zeros((len(view.centres), 0)) if extra is None else extra
+    return np.concatenate([view.columns(names), view.columns(DRIFT), view.drift, more], axis=1)
+
+
+def noise_deviations(view: View, coefficients: Mapping[str, float]) -> Array:
+    """Return the standard deviations that the camera's noise has in b and in Σ c_j T_j, (2, M).
 
     In space it is measured on the filtered frames as they are; in time it is carried through the test function: its
     slope for b, its values for the law.
     """
-    filtered, law = view.series[0], view.law_series(coefficients)
+    # the drift's own columns overlap with those of its correction in time: noise is carried by the drift as measured
+    filtered, law = view.series[0], view.law_series({**coefficients, **dict.fromkeys(DRIFT, 1.0)})
     patterns = np.stack([np.ones(len(filtered)), filtered.mean(axis=1)])
     common = len(filtered) > 4 * len(patterns)
     left = 1 - len(patterns) / len(filtered) if common else 1.0  # share of the noise that taking off leaves
@@ -180,20 +182,19 @@ def noise_spread(view: View, coefficients: Mapping[str, float]) -> Array:
         noise = remove_common(series, patterns) if common else series
         found = noise_by_level(noise, calm, view.memory)
         deviations.append(np.sqrt(found.at(level) * view.memory.variance_of(weights, level) / left))
-    by_slope, by_value = deviations
-    return np.asarray(
-        view.overlap_of_slopes * np.outer(by_slope, by_slope) + view.overlap * np.outer(by_value, by_value)
-    )
+    return np.stack(deviations)
 
 
-def slow_noise(view: View, coefficients: Mapping[str, float]) -> float:
+def slow_noise(view: View, names: Sequence[str], extra: Array | None = None) -> float:
     """Return the factor by which noise that changes slowly exceeds what differences from frame to frame show of it.
 
     An encoder corrects a still background now and then only, and leaves errors that last. They show where nothing
     happens: there b itself is noise, whatever the law. What all places have in common is light, and not counted.
     """
+    found = solve_columns(_design(view, names, extra), view.system.b, RANK)
+    coefficients = {name: float(value) for name, value in zip(names, found, strict=False)}
+    variance = np.sum(noise_deviations(view, coefficients) ** 2, axis=0)
     moved = {**coefficients, **dict.fromkeys(DRIFT, 1.0)}
-    variance = np.diag(noise_spread(view, moved))
     rate = view.columns(list(moved)) @ np.array(list(moved.values()))
     still = np.abs(rate) < STILL * np.sqrt(variance)
     moments, when = np.unique(view.centres[:, 0], return_inverse=True)
@@ -209,23 +210,25 @@ def slow_noise(view: View, coefficients: Mapping[str, float]) -> float:
     return max(1.0, deviation**2)
 
 
-def fault_spread(view: View, coefficients: Mapping[str, float], faults: Faults) -> Array:
-    """Return the covariance of what grid, rounding and encoder are known to do, (M, M)."""
+def _spread(view: View, noise: Array, coefficients: Mapping[str, float], faults: Faults) -> Array:
+    """Return the covariance of what noise, and what grid, rounding and encoder are known to do, leave, (M, M).
+
+    What a test function sees of them is shared with others as its values are or as its slopes are; an unknown level
+    and light move all at once.
+    """
+    by_slope, by_value = noise
     rate = view.columns(list(coefficients)) @ np.array(list(coefficients.values()))
-    share = faults.share * np.abs(rate)
-    step = np.sqrt(faults.steps * faults.level * float(view.kernels[0].max()) / view.film.dt * np.abs(rate)) * flatness(
-        view, faults
-    )
-    spread = view.overlap * (np.outer(share, share) + np.outer(step, step))
-    lasting = patch_error(view, faults)
-    spread += lasting**2 * view.overlap_of_slopes
-    floor = NUMERICS * np.sqrt(np.mean(view.system.b**2))
-    spread[np.diag_indices(len(spread))] += floor**2
-    if faults.zero > 0:
-        shifted = faults.zero * answer_to_zero(view, coefficients)
-        spread += np.outer(shifted, shifted)
-    changed = rate_by_light(view)
-    return np.asarray(spread + np.outer(changed, changed))
+    peak = float(view.kernels[0].max()) / view.film.dt
+    step = np.sqrt(faults.steps * faults.level * peak * np.abs(rate)) * flatness(view, faults)
+    values = np.stack([by_value, faults.share * np.abs(rate), step], axis=1)
+    slopes = np.stack([by_slope, np.full(len(rate), patch_error(view, faults))], axis=1)
+    shifted = faults.zero * answer_to_zero(view, coefficients) if faults.zero > 0 else np.zeros(len(rate))
+    at_once = np.stack([shifted, rate_by_light(view)], axis=1)
+    spread = view.overlap * (values @ values.T)
+    spread += view.overlap_of_slopes * (slopes @ slopes.T)
+    spread += at_once @ at_once.T
+    spread[np.diag_indices(len(spread))] += NUMERICS**2 * np.mean(view.system.b**2)
+    return np.asarray(spread)
 
 
 def rate_by_light(view: View) -> Array:

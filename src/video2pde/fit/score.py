@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from video2pde.discovery.regression import solve_columns
-from video2pde.fit.law import LawFit, orthonormal, RANK
+from video2pde.fit.law import LawFit
 
 Array = NDArray[np.float64]
 
@@ -55,16 +54,20 @@ def score(law: LawFit, columns: Array) -> Score | None:
     if not kept.any():
         return None
     # a second pass: what projection leaves of the law by rounding would be divided by next to nothing
-    basis = orthonormal(law.without(left[:, kept]))
+    basis = np.linalg.qr(law.without(left[:, kept]))[0]
     projected = basis.T @ law.residual
     spread = basis.T @ law.left_spread @ basis
     count = basis.shape[1]
     statistic = float(projected @ np.linalg.solve(spread, projected))
-    # a direction in which the suspect and the law say the same is the law's: its coefficient would be any number there
+    # a direction in which the suspect and the law say the same is the law's: its coefficient would be any number there.
+    # In the others its amplitudes come from what the law does not explain, and move the law by −Z⁺X (Frisch and Waugh)
+    amplitude_of = left[:, kept].T / values[kept, None]
     told = scaled @ right[kept].T
-    found = solve_columns(np.concatenate([law.design, told], axis=1), law.target, RANK)
+    moved = -(law.whole @ told) @ amplitude_of
     amplitudes = np.zeros(columns.shape[1])
-    amplitudes[size > 0] = right[kept].T @ found[law.design.shape[1] :] / size[size > 0]
+    amplitudes[size > 0] = right[kept].T @ (amplitude_of @ law.residual) / size[size > 0]
+    shifts = moved @ law.residual
+    variances = np.sum((moved @ law.spread) * moved, axis=1)
     before = float(law.residual @ law.residual)
     taken = float(projected @ projected)
     return Score(
@@ -75,14 +78,7 @@ def score(law: LawFit, columns: Array) -> Score | None:
         columns=count,
         unknowns=count,
         after=(before - taken) / law.signal,
-        coefficients={n: float(v) for n, v in zip(law.names, found, strict=False)},
-        shift_errors=_shift_errors(law, told),
+        coefficients={name: law.coefficients[name] + float(d) for name, d in zip(law.names, shifts, strict=True)},
+        shift_errors={name: float(np.sqrt(max(v, 0.0))) for name, v in zip(law.names, variances, strict=True)},
         amplitudes=amplitudes,
     )
-
-
-def _shift_errors(law: LawFit, columns: Array) -> dict[str, float]:
-    """Return the standard errors of how far the law's coefficients move when columns are added."""
-    difference = law.answer(extra=columns) - law.whole
-    variances = np.einsum("km,mn,kn->k", difference, law.spread, difference, optimize=True)
-    return {name: float(np.sqrt(max(v, 0.0))) for name, v in zip(law.names, variances, strict=True)}

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import drift_block
+from video2pde.discovery.jets import FilmJets
 from video2pde.discovery.testfunctions import kernel, Widths
-from video2pde.discovery.weak import weak_columns, WeakColumns, WeakSystem
+from video2pde.discovery.weak import weak_columns, WeakSystem
 from video2pde.discovery.weighted import Profiles, TimeMoments, velocity_parts
 from video2pde.field import Field
 from video2pde.fit.noise import Memory
@@ -130,23 +131,36 @@ def build_view(
     memory: Memory,
     scale: float = 1.0,
     given: Flow | None = None,
+    jets: FilmJets | None = None,
 ) -> View:
     """Assemble the weak system of the training window on a lattice.
 
     ``terms`` without the drift; ``moments`` (t, 2) by term as discovery found them; ``memory`` of the noise;
-    ``scale`` widens the test functions; ``given``: a velocity in place of the measured drift.
+    ``scale`` widens the test functions; ``given``: a velocity in place of the measured drift;
+    ``jets``: those of the window, which all views share.
     """
     space, time = scale * settings.weak.sigma_space, scale * settings.weak.sigma_time
     weak = settings.weak.model_copy(update={"sigma_space": space, "sigma_time": time, "shrink": True})
     chosen = [*terms, *(CATALOGUE[name] for name in DRIFT)]
     none = np.zeros((len(train), 2))
     pushed = np.stack([moments.get(term.name, none) for term in chosen])
-    columns = weak_columns(train, velocity, chosen, weak, total_frames=total_frames, moments=pushed, given=given)
-    centres = lattice(columns, train.line)
+    columns = weak_columns(
+        train,
+        velocity,
+        chosen,
+        weak,
+        total_frames=total_frames,
+        moments=pushed,
+        given=given,
+        choose=partial(lattice, len(train), line=train.line),
+        jets=jets,
+    )
+    assert columns.centres is not None
+    centres = columns.centres
     system = columns.sample(centres)
-    around = TimeMoments(train, centres, columns.widths, weak)
+    around = TimeMoments(train, centres, columns.widths, weak, jets)
     places, place = np.unique(centres[:, 1:], axis=0, return_inverse=True)
-    series = columns.filtered[:, places[:, 0] - columns.origin[0], places[:, 1] - columns.origin[1]].astype(float)
+    series = columns.filtered[(slice(None), *columns.place(places))].astype(float)
     return View(
         scale=scale,
         film=train,
@@ -180,12 +194,11 @@ def spline_basis(times: Array, knots: int) -> Array:
     return block.basis
 
 
-def lattice(columns: WeakColumns, line: bool = False) -> NDArray[np.int64]:
+def lattice(frames: int, widths: Widths, inside: NDArray[np.bool_], line: bool = False) -> NDArray[np.int64]:
     """Place centres (t, y, x) evenly where a whole test function fits; the rows of a ``line`` are one."""
-    widths, inside = columns.widths, columns.inside
     rows, across = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
     rows = rows[len(rows) // 2 :][:1] if line else rows
-    first, last = widths.reach[0], columns.frames - 1 - widths.reach[0]
+    first, last = widths.reach[0], frames - 1 - widths.reach[0]
     spacing = SPACING
     while True:
         axes = [
