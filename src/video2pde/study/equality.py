@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from video2pde.agreement import NORMAL
 from video2pde.study.meta import pool, RandomEffects
 
 Array = NDArray[np.float64]
@@ -17,8 +18,6 @@ RESAMPLES = 4000
 """Combinations of the films' replicates that make the distribution under one law."""
 REJECTED, OUTLIER = 0.05, 0.01
 """Chance below which one law for all is rejected; chance, among all films, below which a film is named."""
-NORMAL = 1.959964
-"""Standard deviations to either side that hold 95 % of a normal distribution."""
 LEAST_OTHERS = 3
 """Films that must be left for one to differ from them."""
 

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.agreement import NORMAL
 from video2pde.errors import StageError
 from video2pde.estimate import Estimate
 from video2pde.rollout.model import Model
 from video2pde.runs.events import Events
 from video2pde.settings import Settings
-from video2pde.study.equality import NORMAL
 from video2pde.study.films import FilmRun
 from video2pde.study.own import Answer, answer, keep_own_fit, OwnFit, Question
 from video2pde.study.structure import find_terms, JointContender

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from video2pde.agreement import NORMAL
 from video2pde.errors import InputError, StageError
 from video2pde.record import load_run
 from video2pde.runs.code import hash_code
@@ -24,7 +25,7 @@ from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.folder import RunFolder
 from video2pde.runs.keys import stage_key
 from video2pde.study.choice import Choice, choose_shared
-from video2pde.study.equality import Equality, find_outliers, judge_equality, NORMAL, Outlier
+from video2pde.study.equality import Equality, find_outliers, judge_equality, Outlier
 from video2pde.study.films import FilmRun, keys_of, run_films
 from video2pde.study.joint import fit_jointly, JointLaw, own_fit_file
 from video2pde.study.meta import pool, RandomEffects
