@@ -10,10 +10,11 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -38,12 +39,29 @@ class Failed:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Workforce:
-    """Who computes: so many processes here, or the workers of the scheduler at an address."""
+    """Who computes: so many processes here, or the workers of the scheduler at an address.
+
+    Inside ``with workforce.stay():`` processes stay from one map to the next; a new one imports for seconds.
+    """
 
     workers: int | Literal["auto"] = 1
     cluster: str | None = None
+    _idle: list[ProcessPoolExecutor] | None = field(default=None, init=False, repr=False)
+
+    @contextmanager
+    def stay(self) -> Iterator[None]:
+        """Keep processes for the maps inside, and end them afterwards."""
+        if self._idle is not None:
+            yield
+            return
+        idle = self._idle = []
+        try:
+            yield
+        finally:
+            self._idle = None
+            _end(idle)
 
     def map(
         self,
@@ -67,7 +85,9 @@ class Workforce:
         if self.cluster is not None:
             return _over_cluster(task, todo, self.cluster, report, told)
         if count > 1:
-            return _over_processes(task, todo, count, report)
+            with self.stay():
+                assert self._idle is not None
+                return _over_processes(task, todo, count, report, self._idle)
         results = list[Result | Failed]()
         for item in todo:
             report(len(results), len(todo))
@@ -102,17 +122,26 @@ def _try_here(task: Callable[[Any], Any], item: Any) -> Any:
 
 
 def _over_processes(
-    task: Callable[[Any], Any], todo: list[Any], count: int, report: Callable[[int, int], None]
+    task: Callable[[Any], Any],
+    todo: list[Any],
+    count: int,
+    report: Callable[[int, int], None],
+    idle: list[ProcessPoolExecutor],
 ) -> list[Any]:
-    """Let ``count`` threads each feed a process of its own: one that dies takes its own task with it and no other."""
-    lane, pools = threading.local(), list[ProcessPoolExecutor]()
+    """Let ``count`` threads each feed a process of its own: one that dies takes its own task with it and no other.
 
-    def process(fresh: bool) -> ProcessPoolExecutor:
-        if fresh or not hasattr(lane, "pool"):
-            # spawn, not fork: this process may hold threads of BLAS, numba or XLA
-            context = multiprocessing.get_context("spawn")
-            lane.pool = ProcessPoolExecutor(1, mp_context=context, initializer=limit_threads)
-            pools.append(lane.pool)
+    Processes are taken from ``idle`` where there are some, and left there.
+    """
+    lane, used, taking = threading.local(), list[ProcessPoolExecutor](), threading.Lock()
+
+    def process(instead: bool) -> ProcessPoolExecutor:
+        """Return this thread's process, or one instead of it."""
+        with taking:
+            if instead:
+                used.remove(lane.pool)
+            if instead or not hasattr(lane, "pool"):
+                lane.pool = idle.pop() if idle else _start_process()
+                used.append(lane.pool)
         return lane.pool  # type: ignore[no-any-return]
 
     def work(item: Any) -> Any:
@@ -125,7 +154,7 @@ def _over_processes(
             except Exception as error:
                 reason, died = _explain(error), False
         if died:
-            process(fresh=True)
+            process(instead=True)
         return Failed(f"{reason}, twice")
 
     with ThreadPoolExecutor(count) as threads:
@@ -134,11 +163,21 @@ def _over_processes(
             _watch(futures, report)
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
+            _end(used)
             raise
-        finally:
-            for pool in pools:
-                pool.shutdown(wait=False, cancel_futures=True)
+    idle += used
     return [future.result() for future in futures]
+
+
+def _start_process() -> ProcessPoolExecutor:
+    # spawn, not fork: this process may hold threads of BLAS, numba or XLA
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, mp_context=context, initializer=limit_threads)
+
+
+def _end(processes: list[ProcessPoolExecutor]) -> None:
+    for process in processes:
+        process.shutdown(wait=False, cancel_futures=True)
 
 
 def _watch(futures: list[Future[Any]], report: Callable[[int, int], None]) -> None:
@@ -180,9 +219,11 @@ def _over_cluster(
 def _connect(address: str) -> Any:
     try:
         from distributed import Client
+        from distributed.comm import get_address_host_port
     except ModuleNotFoundError:
         raise InputError(f"a cluster needs dask.distributed: pip install '{EXTRA}'") from None
     try:
+        get_address_host_port(address)  # a client that never had an address takes a minute to end, and complains
         return Client(address, timeout=PATIENCE_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(

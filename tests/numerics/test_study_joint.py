@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from calibration_problems import known_problem
 
+from video2pde.agreement import NORMAL
 from video2pde.calibration import Fit
 from video2pde.calibration.fit import evaluate, fit_rollout
 from video2pde.calibration.linear import Linear
@@ -56,15 +57,24 @@ def test_films_that_know_more_count_more() -> None:
     assert shifted - found == pytest.approx([0.1, 0.0], abs=1e-12)
 
 
-def test_a_film_whose_interval_is_wider_than_noise_alone_counts_less() -> None:
-    def own(name: str, half: float) -> OwnFit:
-        asked = Asked(name, np.zeros(1), np.array([half]), np.ones((4, 1)))
-        return OwnFit(asked, np.zeros(1), np.zeros((3, 1)), None)
+def own_fit(name: str, half: float) -> OwnFit:
+    """Return what a film says of one coefficient with this half-width."""
+    asked = Asked(name, np.zeros(1), np.array([half]), np.ones((4, 1)))
+    return OwnFit(asked, np.zeros(1), np.zeros((3, 1)), None)
 
+
+def test_a_film_whose_interval_is_wider_than_noise_alone_counts_less() -> None:
     same = [Answer(name, np.array([[4.0]]), np.array([2.0]), 1.0) for name in "ab"]
-    weighted = weigh(same, {"a": own("a", 1.0), "b": own("b", 4.0)})
-    # variances differ by 16, and weights by the root of that; each film by itself asks for the same law as before
-    assert weighted[0].curvature / weighted[1].curvature == pytest.approx(4.0)
+    weighted = weigh(same, {"a": own_fit("a", 1.0), "b": own_fit("b", 4.0)})
+    # variances differ by 16, and so do weights; each film by itself asks for the same law as before
+    assert weighted[0].curvature / weighted[1].curvature == pytest.approx(16.0)
     assert [float(w.slope[0] / w.curvature[0, 0]) for w in weighted] == pytest.approx([0.5, 0.5])
-    alike = weigh(same, {"a": own("a", 2.0), "b": own("b", 2.0)})
-    assert np.linalg.inv(alike[0].curvature)[0, 0] == pytest.approx((2.0 / 1.959964) ** 2)
+    alike = weigh(same, {"a": own_fit("a", 2.0), "b": own_fit("b", 2.0)})
+    assert np.linalg.inv(alike[0].curvature)[0, 0] == pytest.approx((2.0 / NORMAL) ** 2)
+
+
+def test_little_noise_counts_for_nothing_where_the_interval_is_as_wide() -> None:
+    """Beside much lack of fit a film with a ninth of the noise knows no more than another."""
+    clear, noisy = (Answer(n, np.array([[c]]), np.array([c]), 1.0) for n, c in (("a", 36.0), ("b", 4.0)))
+    weighted = weigh([clear, noisy], {name: own_fit(name, 1.0) for name in "ab"})
+    assert weighted[0].curvature == pytest.approx(weighted[1].curvature)

@@ -60,6 +60,19 @@ def test_a_process_that_dies_is_replaced_and_its_task_begun_again(tmp_path: Path
     assert Workforce(2).map(die_once, marks) == ["died"] * 3
 
 
+def test_processes_stay_from_one_map_to_the_next() -> None:
+    workforce = Workforce(2)
+    with workforce.stay():
+        first, second = (set(workforce.map(name_process, range(6))) for _ in range(2))
+    assert first & second
+    assert os.getpid() not in first
+    assert not first & set(workforce.map(name_process, range(6)))
+
+
+def name_process(_: int) -> int:
+    return os.getpid()
+
+
 @pytest.mark.posix
 def test_a_task_that_kills_its_process_twice_stops_no_other() -> None:
     found = Workforce(2).map(die_or_double, [0, 1, 2, 3])
@@ -112,6 +125,13 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("video2pde.tasks.PATIENCE_SECONDS", 1.0)
     with pytest.raises(InputError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1 "):
         Workforce(cluster="tcp://127.0.0.1:1").map(double, [1])
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://head:8786", "tcp://head"])
+def test_what_is_no_address_is_refused_at_once(address: str) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(InputError, match=f"no scheduler answers at {address} "):
+        Workforce(cluster=address).map(double, [1])
 
 
 def test_a_cluster_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,21 +158,22 @@ def fit_jointly(
 
 
 def weigh(answers: Sequence[Answer], own: Mapping[str, OwnFit]) -> list[Answer]:
-    """Give each film the weight that its own interval suggests, half of the way there (on a logarithmic scale).
+    """Give each film the weight of its own interval, which holds more than the noise that its curvature is over.
 
-    Over white noise alone, a film counts for more than it knows where noise is coloured or the law lacks something. Its
-    interval says by how much, but roughly: the whole way would give most weight to films that look sure by chance.
+    A film with little noise beside much lack of fit knows no more than others. The shape of its curvature stays; its
+    size becomes that of 1/variance by the intervals, in the geometric mean over the coefficients.
     """
-    ratio = {}
+    weighted = []
     for each in answers:
-        white = np.diag(np.linalg.inv(each.curvature))
-        ratio[each.film] = float(np.exp(np.mean(np.log((own[each.film].asked.half / NORMAL) ** 2 / white))))
-    middle = float(np.median(list(ratio.values())))
-    factors = {film: 1 / np.sqrt(middle * value) for film, value in ratio.items()}
-    return [
-        replace(each, curvature=factors[each.film] * each.curvature, slope=factors[each.film] * each.slope)
-        for each in answers
-    ]
+        white = _middle(np.diag(np.linalg.inv(each.curvature)))
+        factor = white / _middle((own[each.film].asked.half / NORMAL) ** 2)
+        weighted.append(replace(each, curvature=factor * each.curvature, slope=factor * each.slope))
+    return weighted
+
+
+def _middle(variances: Array) -> float:
+    """Return the geometric mean of the coefficients' variances, whatever their units."""
+    return float(np.exp(np.mean(np.log(variances))))
 
 
 def _weighted_mean(own: Sequence[OwnFit]) -> Array:

@@ -113,9 +113,9 @@ def run_study(
     """
     if wrong := check_plan(plan):
         raise InputError("; ".join(wrong))
-    told = events or QuietEvents()
-    with threadpool_limits(1), RunFolder(out, told) as folder:
-        steps = _Steps(plan, folder, workforce or Workforce(), told)
+    told, force = events or QuietEvents(), workforce or Workforce()
+    with threadpool_limits(1), RunFolder(out, told) as folder, force.stay():
+        steps = _Steps(plan, folder, force, told)
         folder.begin(plan.settings)
         study = steps.run(figures)
         from video2pde.study.publish import publish

@@ -170,7 +170,7 @@ def _check_names(films: Iterable[FilmPlan]) -> Iterator[str]:
     for name, count in Counter(film.name.lower() for film in films).items():
         if count > 1:
             paths = ", ".join(str(film.path) for film in films if film.name.lower() == name)
-            yield f"{count} films are called '{name}' ({paths}); give each a name of its own"
+            yield f"{count} films are called '{name}' ({paths}); give each a name of its own in a study.toml"
     for (path, _), count in Counter((film.path.resolve(), film.settings.to_toml()) for film in films).items():
         if count > 1:
             yield f"{path} is in the study {count} times with the same settings; it would count {count} times"
