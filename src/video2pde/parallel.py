@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import as_completed, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -59,7 +60,7 @@ def parallel_map(
         else:
             # spawn, not fork: the parent may hold threads of BLAS, numba or XLA
             context = multiprocessing.get_context("spawn")
-            pool = stack.enter_context(ProcessPoolExecutor(count, mp_context=context, initializer=limit_threads))
+            pool = stack.enter_context(ProcessPoolExecutor(count, mp_context=context, initializer=begin_worker))
         futures = {pool.submit(function, item): index for index, item in enumerate(todo)}
         try:
             for future in as_completed(futures):
@@ -89,7 +90,18 @@ def map_threads(
         return list(pool.map(function, todo))
 
 
-def limit_threads() -> None:
-    """Let this process compute with one thread."""
+def begin_worker() -> None:
+    """Let this process compute with one thread, and end with the one that started it, however that ends.
+
+    A worker whose starter is killed would wait for work for ever, with all its memory.
+    """
     for name in _THREAD_LIMITS:
         os.environ[name] = "1"
+    starter = multiprocessing.parent_process()
+    if starter is not None:
+        threading.Thread(target=_end_with, args=(starter,), daemon=True).start()
+
+
+def _end_with(starter: Any) -> None:
+    starter.join()
+    os._exit(1)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from video2pde.errors import InputError, StageError, Video2pdeError
-from video2pde.parallel import count_workers, limit_threads
+from video2pde.parallel import begin_worker, count_workers
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -172,7 +172,7 @@ def _over_processes(
 def _start_process() -> ProcessPoolExecutor:
     # spawn, not fork: this process may hold threads of BLAS, numba or XLA
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, mp_context=context, initializer=limit_threads)
+    return ProcessPoolExecutor(1, mp_context=context, initializer=begin_worker)
 
 
 def _end(processes: list[ProcessPoolExecutor]) -> None:
