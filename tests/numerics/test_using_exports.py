@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,12 @@ def test_the_drift_table_of_a_script_is_as_short_as_the_drift_allows() -> None:
         np.testing.assert_allclose(np.interp(times, rows[:, 0], rows[:, 1]), velocity, atol=1e-3 * 0.4)
     rough = np.random.default_rng(0).normal(size=(301, 2))
     assert len(drift_table(SavedModel.of(["u"], {"u": 1.0}, SMALL, windows, times, rough))) == 301
+
+
+def test_a_stream_function_of_an_earlier_file_is_cubic() -> None:
+    flow = make_flow("stream")
+    model = make_model(LAWS["C"], flow=replace(flow, shape=replace(flow.shape, degree=3)))
+    saved = json.loads(model.to_json())
+    del saved["flow"]["degree"]
+    assert SavedModel.parse(json.dumps(saved)) == model
+    assert SavedModel.parse(model.to_json()) != make_model(LAWS["C"], flow=flow)

@@ -33,13 +33,13 @@ def make_flow(kind: str, grid: Grid = SMALL) -> Flow:
         "affine": {},
         "changing": {"in_time": 4},
         "diverging": {"divergence": True},
-        "stream": {"kind": "stream", "splines": (5, 6), "in_time": 3},
-        "pulsing": {"kind": "stream", "splines": (5, 6), "course": (0.0, 0.2, 1.0, 0.9, 0.1)},
+        "stream": {"kind": "stream", "splines": (7, 8), "in_time": 3},
+        "pulsing": {"kind": "stream", "splines": (7, 8), "course": (0.0, 0.2, 1.0, 0.9, 0.1)},
     }
     shape = FlowShape(**{"kind": "affine", "extent": (grid.height, grid.width), "span": (0.3, 2.6)} | shapes[kind])
     rng = np.random.default_rng(3)
     size = (shape.in_time, len(shape.names))
-    values = rng.normal(0.08, 0.05, size) if shape.kind == "affine" else rng.normal(0.0, 8.0, size)
+    values = rng.normal(0.08, 0.05, size) if shape.kind == "affine" else rng.normal(0.0, 12.0, size)
     return Flow(shape, values, 0.01 * np.ones(size))
 
 

@@ -4,7 +4,8 @@
 
 is linear in q for a known θ and in θ for a known q: each is fitted in turn, the law beside it, until neither changes.
 That has far fewer unknowns than a flow in which every mode goes its own way, and so follows changes that are as fast
-as a test function is wide.
+as a test function is wide. What is turned on or off stays so for a while: θ's total variation is penalised, which lets
+it jump, but not waver in between or at the ends of the window, where few test functions reach.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ Array = NDArray[np.float64]
 
 FEWEST, MOST = 5, 30
 """Splines in time of a course: one for each width of a test function, within these."""
-TURNS, SETTLED = 12, 1e-3
+TURNS, SETTLED = 20, 1e-3
 """Turns of the fit at most, and the relative change of the course at which it ends."""
 STIFF = 1e-2
-"""Penalty on a change from one spline to the next, relative to the columns: it settles the ends, which few see."""
+"""Penalty on a change from one spline to the next, relative to the columns, ..."""
+JUMP = 0.05
+"""... and the change, relative to the largest strength, beyond which it no longer grows with the square."""
 TINY = 1e-12
 
 
@@ -40,11 +43,12 @@ def find_course(
     known = law.theta / np.maximum(np.linalg.norm(law.theta, axis=0), 1e-300)
     rough = penalty(shape, moments.field.grid, ridge)
     steps = np.diff(np.eye(count), axis=0)
-    stiff = STIFF * steps.T @ steps
     course = np.ones(count)
     for _ in range(TURNS):
         modes = _fit(known, np.einsum("mlk,l->mk", columns, course), rough, law.b)
-        found = _fit(known, np.einsum("mlk,k->ml", columns, modes), stiff, law.b)
+        # the squares of jumps, divided by the jumps of the turn before: their sum is the total variation
+        soft = steps / np.sqrt(np.maximum(np.abs(steps @ course), JUMP))[:, None]
+        found = _fit(known, np.einsum("mlk,k->ml", columns, modes), STIFF * soft.T @ soft, law.b)
         found /= max(float(np.abs(found).max()), 1e-300) * (np.sign(found.sum()) or 1.0)
         change = float(np.abs(found - course).max())
         course = found

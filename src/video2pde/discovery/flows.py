@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 BLOCKS = 4
 """Blocks of time of the cross-validation."""
-RIDGES = tuple(10.0**k for k in range(-6, 1))
+RIDGES = tuple(10.0**k for k in range(-6, 3))
 """Penalties on roughness in space, relative to the columns, that cross-validation chooses from, ..."""
 SLOW_RIDGES = tuple(10.0**k for k in range(-4, 3, 2))
 """... and on change in time."""

@@ -51,7 +51,8 @@ class FlowShape:
     kind : ``affine`` or ``stream``.
     extent : (height, width) of the picture, length units.
     span : first and last time of the frames that the flow is fitted to, seconds.
-    splines : (rows, columns) of the stream function.
+    splines : (rows, columns) of the stream function; degree : of these. What is smoothest under the penalty on
+        ∫|∇∇v|², third derivatives of ψ, has degree five.
     in_time : number of splines in time that each mode has of its own; 1: all modes keep their shares.
     course : coefficients of splines in time of the factor θ(t) that they have then in common; none: steady.
     divergence : whether a divergence, uniform in space, is among the modes.
@@ -64,6 +65,7 @@ class FlowShape:
     in_time: int = 1
     divergence: bool = False
     course: tuple[float, ...] = ()
+    degree: int = 5
 
     @property
     def steady(self) -> bool:
@@ -87,10 +89,15 @@ class FlowShape:
         if self.kind == "affine":
             # rotation (−y, x), strain along the axes (x, −y) and across them (y, x)
             return [([minus], [across]), ([across], [minus]), ([down], [across]), *divergence]
-        psi_y = Profiles.splines(grid.y, self.splines[0], ends=(0.0, self.extent[0]))
-        psi_x = Profiles.splines(grid.x, self.splines[1], ends=(0.0, self.extent[1]))
+        psi_y, psi_x = self._along(grid)
         stream = ([(1.0, psi_y.derivative, psi_x)], [(-1.0, psi_y, psi_x.derivative)])
         return [stream, *divergence]
+
+    def _along(self, grid: Grid) -> tuple[Profiles, Profiles]:
+        """Return the functions of y and of x whose products the stream function is a sum of."""
+        (rows, columns), (height, width) = self.splines, self.extent
+        along_y = Profiles.splines(grid.y, rows, self.degree, (0.0, height))
+        return along_y, Profiles.splines(grid.x, columns, self.degree, (0.0, width))
 
     def modes(self, grid: Grid) -> Array:
         """Return the velocity of every mode on the grid: (k, 2, y, x)."""
@@ -125,10 +132,7 @@ class FlowShape:
         matrix = np.zeros((size, size))
         if self.kind != "stream":
             return matrix
-        y, x = (
-            Profiles.splines(axis, count, ends=(0.0, length))
-            for axis, count, length in zip((grid.y, grid.x), self.splines, self.extent, strict=True)
-        )
+        y, x = self._along(grid)
         count = self.splines[0] * self.splines[1]
         for along_y, weight in ((0, 1), (1, 3), (2, 3), (3, 1)):
             matrix[:count, :count] += weight * np.kron(y.gram(along_y), x.gram(3 - along_y))

@@ -192,7 +192,7 @@ class DriftSettings(Section):
         description="take no drift where the centroid moves because something spreads into the picture through an edge",
     )
     flow_splines: Annotated[int, Field(ge=4, le=20)] = Field(
-        12, description="splines of the stream function along the longer side; two thirds of them where it changes"
+        14, description="splines of the stream function along the longer side; two thirds of them where it changes"
     )
     flow_times: Annotated[int, Field(ge=1, le=20)] = Field(
         5, description="splines in time of a flow that changes; 1: steady flows alone"

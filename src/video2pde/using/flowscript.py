@@ -7,9 +7,9 @@ from video2pde.flow import Flow
 from video2pde.using.modelfile import SavedModel
 
 SPLINES = '''
-def splines(s, count, low, high, order=0):
+def splines(s, count, low, high, order=0, degree=3):
     """Evaluate B-splines between low and high, or their derivative: (count, len(s))."""
-    degree = min(3, count - 1)
+    degree = min(degree, count - 1)
     knots = np.concatenate([[low] * degree, np.linspace(low, high, count - degree + 1), [high] * degree])
 
     def basis(i, k, n):
@@ -79,8 +79,8 @@ def _mode_lines(flow: Flow) -> list[str]:
     rows, columns = shape.splines
     height, width = shape.extent
     lines = [
-        f"ALONG_Y = [splines(POSITION_Y, {rows}, 0.0, {height!r}, n) for n in (0, 1)]",
-        f"ALONG_X = [splines(POSITION_X, {columns}, 0.0, {width!r}, n) for n in (0, 1)]",
+        f"ALONG_Y = [splines(POSITION_Y, {rows}, 0.0, {height!r}, n, {shape.degree}) for n in (0, 1)]",
+        f"ALONG_X = [splines(POSITION_X, {columns}, 0.0, {width!r}, n, {shape.degree}) for n in (0, 1)]",
         "MODES = np.array([  # (d psi/dy, -d psi/dx), psi a product of splines",
         "    (np.outer(ALONG_Y[1][i], ALONG_X[0][j]), -np.outer(ALONG_Y[0][i], ALONG_X[1][j]))",
         f"    for i in range({rows}) for j in range({columns})",

@@ -361,6 +361,7 @@ def _save_flow(flow: Flow) -> dict[str, Any]:
         "splines": list(shape.splines),
         "in_time": shape.in_time,
         "course": list(shape.course),
+        "degree": shape.degree,
         "divergence": shape.divergence,
         "coefficients": flow.coefficients.tolist(),
         "error": flow.error.tolist(),

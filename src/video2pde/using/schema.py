@@ -104,6 +104,7 @@ class SavedFlow(Entry):
     splines: tuple[Annotated[int, Limit(ge=1, le=40)], Annotated[int, Limit(ge=1, le=40)]] = (1, 1)
     in_time: Annotated[int, Limit(ge=1, le=100)] = 1
     course: Annotated[tuple[Number, ...], Limit(max_length=100)] = ()
+    degree: Annotated[int, Limit(ge=1, le=9)] = 3
     divergence: bool = False
     coefficients: Annotated[list[list[Number]], Limit(min_length=1, max_length=100)]
     error: Annotated[list[list[Number]], Limit(max_length=100)] = Limit(default_factory=list)
@@ -115,7 +116,8 @@ class SavedFlow(Entry):
         """Build the flow; what does not fit together is refused."""
         if self.course and (self.in_time > 1 or len(self.course) < 4):
             raise InputError("the course of a flow needs four values or more, and modes that change together")
-        shape = FlowShape(self.kind, self.extent, self.span, self.splines, self.in_time, self.divergence, self.course)
+        in_time = (self.in_time, self.divergence, self.course)
+        shape = FlowShape(self.kind, self.extent, self.span, self.splines, *in_time, degree=self.degree)
         values = _table(self.coefficients)
         error = _table(self.error) if self.error else np.zeros_like(values)
         if self.kind != "given":
