@@ -89,11 +89,29 @@ class Workforce:
                 assert self._idle is not None
                 return _over_processes(task, todo, count, report, self._idle)
         results = list[Result | Failed]()
-        for item in todo:
-            report(len(results), len(todo))
-            results.append(_try_here(task, item))
-        report(len(results), len(todo))
+        with _ticking(lambda: report(len(results), len(todo))):
+            for item in todo:
+                results.append(_try_here(task, item))
         return results
+
+
+@contextmanager
+def _ticking(tell: Callable[[], None]) -> Iterator[None]:
+    """Tell every second how far it is while this process computes, and once more at the end."""
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(TICK_SECONDS):
+            tell()
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    tell()
 
 
 def _attempt(function: Callable[[Any], Any], item: Any) -> Any:

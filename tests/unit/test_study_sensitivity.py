@@ -15,7 +15,13 @@ from video2pde.recording.layout import plan_layout
 from video2pde.recording.source import open_recording
 from video2pde.settings import load_settings
 from video2pde.study.sensitivity import Found, Sensitivity
-from video2pde.study.sensitivity_page import compose_sensitivity, list_effects, list_found, summarise_sensitivity
+from video2pde.study.sensitivity_page import (
+    compose_sensitivity,
+    list_changes,
+    list_effects,
+    list_found,
+    summarise_sensitivity,
+)
 from video2pde.study.specifications import (
     Factor,
     Level,
@@ -116,3 +122,10 @@ def test_the_page_shows_a_curve_and_a_tornado_for_each_coefficient() -> None:
     assert titles[:3] == ["Specification curve of Δu", "Which settings these are", "What moves Δu"]
     assert [row[0] for row in list_found(sensitivity()).rows] == ["000", "001", "002", "003", "004"]
     assert len(list_effects(sensitivity()).rows) == 2
+
+
+def test_the_page_names_what_is_changed_in_each_run() -> None:
+    rows = list_changes(sensitivity()).rows
+    assert [row[1] for row in rows[:2]] == ["nothing", "crop: crop 1"]
+    assert rows[3][1:3] == ("crop: crop 1; seed: seed 1", "laplacian, u")
+    assert rows[4][2] == "it could not be read"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,15 @@ def test_results_come_in_order_and_a_failure_is_one_of_them(workers: int) -> Non
     found = Workforce(workers).map(double, [3, -1, 5], lambda done, total: seen.append((done, total)))
     assert found == [6, Failed("-1 is negative"), 10]
     assert seen[-1] == (3, 3)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_long_tasks_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    monkeypatch.setattr("video2pde.tasks.TICK_SECONDS", 0.02)
+    seen: list[tuple[int, int]] = []
+    Workforce(workers).map(time.sleep, [0.3, 0.3], lambda done, total: seen.append((done, total)))
+    assert seen.count((0, 2)) > 3
+    assert seen[-1] == (2, 2)
 
 
 @pytest.mark.posix

@@ -12,7 +12,6 @@ from video2pde.report.colours import term_colour
 from video2pde.report.content.words import MEANINGS
 from video2pde.report.document import (
     Axis,
-    Cell,
     Chart,
     Code,
     Coefficient,
@@ -27,19 +26,18 @@ from video2pde.report.document import (
     Page,
     Section,
     Series,
-    Table,
     Tiles,
 )
 from video2pde.report.films import make_player
-from video2pde.report.sheets import Sheet, to_table
 from video2pde.result import VERDICTS
 from video2pde.study import tables
+from video2pde.study.formulas import show_table, write_terms
 from video2pde.study.joint import JointLaw
 from video2pde.study.mosaic import side_by_side
 from video2pde.study.order import Comparison, Study
 from video2pde.study.prediction import Predictions
 from video2pde.study.trends import Trend
-from video2pde.terms import CATALOGUE, Term
+from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
 
 LEVELS: dict[str, Level] = {"law": "good", "approximation": "warning", "ambiguous": "warning", "no_law": "error"}
@@ -65,21 +63,6 @@ def compose_study(study: Study) -> Page:
         subtitle=f"{len(study.films)} films together",
         footer=("Made by ", Code(f"video2pde {__version__}"), ". This page asks the network for nothing."),
     )
-
-
-def _table(sheet: Sheet) -> Table:
-    """Show a sheet with its terms written as formulas."""
-    table = to_table(sheet)
-    places = {k for k, entry in enumerate(sheet.entries) if entry.key in ("term", "terms")}
-    rows = tuple(tuple(_formula(c) if k in places else c for k, c in enumerate(row)) for row in table.rows)
-    return Table(table.columns, rows, table.caption)
-
-
-def _formula(cell: Cell) -> Cell:
-    """Write the catalogue's names in a list of terms as formulas; those of a user's own terms stay."""
-    if not isinstance(cell, str):
-        return cell
-    return ", ".join(describe(CATALOGUE[name]).text if name in CATALOGUE else name for name in cell.split(", "))
 
 
 def _head(study: Study) -> Head:
@@ -162,7 +145,7 @@ def _forest(study: Study) -> Section | None:
         return None
     charts = tuple(_forest_of(law, k, term, study) for k, term in enumerate(law.terms))
     sentence = f"Each film by itself, and {law.library} fitted to all of them together in {law.rounds} rounds."
-    items: tuple[Item, ...] = (*charts, _table(tables.list_coefficients(law)))
+    items: tuple[Item, ...] = (*charts, show_table(tables.list_coefficients(law)))
     return Section("films-and-law", "Coefficients film by film", sentence, items)
 
 
@@ -216,8 +199,8 @@ def _one_law(study: Study) -> Section | None:
     if named:
         said += f" {named[0].film} lies {named[0].distance:.3g} errors from all others."
     items = (
-        _table(tables.list_heterogeneity(found)),
-        *((_table(tables.list_outliers(found)),) if found.outliers else ()),
+        show_table(tables.list_heterogeneity(found)),
+        *((show_table(tables.list_outliers(found)),) if found.outliers else ()),
     )
     return Section("one-law", "Is it one law?", said, items)
 
@@ -228,7 +211,7 @@ def _conditions(study: Study) -> Section | None:
     charts = tuple(
         c for trend in study.comparison.trends if (c := _trend_chart(trend, study, study.chosen)) is not None
     )
-    items: tuple[Item, ...] = (*((Tiles(charts),) if charts else ()), _table(tables.list_trends(study.comparison)))
+    items: tuple[Item, ...] = (*((Tiles(charts),) if charts else ()), show_table(tables.list_trends(study.comparison)))
     return Section("conditions", "Coefficients against conditions", _trend_sentence(study.comparison), items)
 
 
@@ -237,7 +220,7 @@ def _trend_sentence(found: Comparison) -> str:
     if not clear:
         return "No coefficient depends on a condition beyond what chance does."
     return " ".join(
-        f"The coefficient of {_formula(t.term)} changes by {t.line.slope.value:.4g} "
+        f"The coefficient of {write_terms(t.term)} changes by {t.line.slope.value:.4g} "
         f"({t.line.slope.low:.4g} to {t.line.slope.high:.4g}) "
         f"for each unit of {t.condition}."
         for t in clear
@@ -313,7 +296,7 @@ def _left_out(study: Study) -> Section | None:
         series,
         "Relative error on each film's test window under the law of the others, its own law, and if nothing changed.",
     )
-    return Section("leave-one-out", "Leave one film out", sentence, (chart, _table(tables.list_left_out(found))))
+    return Section("leave-one-out", "Leave one film out", sentence, (chart, show_table(tables.list_left_out(found))))
 
 
 def _transfer(study: Study) -> Section | None:
@@ -368,9 +351,9 @@ def _structure(study: Study) -> Section | None:
                 format=".0f",
             )
         )
-        items.append(_table(tables.list_support(found)))
+        items.append(show_table(tables.list_support(found)))
     if study.choice is not None and study.choice.entries:
-        items.insert(0, _table(tables.list_entries(study)))
+        items.insert(0, show_table(tables.list_entries(study)))
     return Section(
         "structure", "Terms that the films support together", f"{found.identifiability.verdict}.", tuple(items)
     )
@@ -381,5 +364,5 @@ def _films(study: Study) -> Section:
         "films",
         "Films",
         "Each film is a run of its own, with its own report, in films/NAME.",
-        (_table(tables.list_films(study)),),
+        (show_table(tables.list_films(study)),),
     )

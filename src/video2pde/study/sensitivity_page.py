@@ -27,6 +27,7 @@ from video2pde.report.document import (
 from video2pde.report.page import write_page
 from video2pde.report.sheets import Entry, fill, Sheet, TERM, to_csv, to_table
 from video2pde.runs.folder import PAGE, RESULT
+from video2pde.study.formulas import show_table
 from video2pde.study.sensitivity import Found, Sensitivity
 from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
@@ -105,6 +106,20 @@ def list_found(found: Sensitivity) -> Sheet:
     return fill("specifications", "Every specification, and the law under it.", entries, rows)
 
 
+def list_changes(found: Sensitivity) -> Sheet:
+    """List every specification by what is changed in it, as the page shows it."""
+    estimates = [Entry(term.name, describe(term).text) for term in found.terms]
+    entries = (Entry("name", "run"), Entry("changed", "changed"), Entry("terms", "terms"), *estimates)
+    rows = []
+    for each in found.found:
+        labels, factors = _labels(found, each), [found.factors[k].name for k in each.specification.changed]
+        changed = "; ".join(f"{name}: {labels[name]}" for name in factors) or "nothing"
+        terms = each.failure or ", ".join(each.terms) or "no law"
+        rows.append({"name": each.specification.name, "changed": changed, "terms": terms, **each.estimates})
+    caption = "What is changed in every run, and the law under it."
+    return fill("changes", caption, entries, rows)
+
+
 def list_effects(found: Sensitivity) -> Sheet:
     """List what each factor alone does to each coefficient."""
     entries = (
@@ -146,7 +161,7 @@ def compose_sensitivity(found: Sensitivity) -> Page:
         "settings",
         "Every setting",
         "Each is a run of its own, up to the choice; the test window stays shut.",
-        (to_table(list_found(found)),),
+        (show_table(list_changes(found)),),
     )
     return Page(
         f"Sensitivity of {found.film}",

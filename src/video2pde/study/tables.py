@@ -128,10 +128,10 @@ def list_outliers(found: Comparison) -> Sheet:
         FILM,
         Entry("distance", "distance in errors", format=".3g"),
         Entry("chance", "chance", format=".2g"),
-        Entry("stands_out", "stands out"),
+        Entry("agrees", "agrees with the others"),
     )
     rows = [
-        {"film": o.film, "distance": o.distance, "chance": o.chance, "stands_out": o.stands_out} for o in found.outliers
+        {"film": o.film, "distance": o.distance, "chance": o.chance, "agrees": not o.stands_out} for o in found.outliers
     ]
     return fill("outliers", "Each film's coefficients against those of all others.", entries, rows)
 
