@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from video2pde.calibration import Calibration, MISFIT
 from video2pde.calibration.parts import InParts
+from video2pde.discovery.flow_choice import FlowChoice
 from video2pde.fit import FitTest
 from video2pde.frap.recovery import Recovery
 from video2pde.refinement.result import Refinement
@@ -81,9 +82,8 @@ def bleaching_note(chosen: Calibration | None, recovery: Recovery | str | None, 
     )
 
 
-def flow_notes(found: Discovery, chosen: str | None) -> tuple[str, ...]:
+def flow_notes(choice: FlowChoice | None, chosen: str | None) -> tuple[str, ...]:
     """Say what flow was found beside the law, what is assumed of it later, and what one film cannot tell of it."""
-    choice = found.flow
     if choice is None:
         return ()
     notes = []

@@ -152,7 +152,7 @@ class Run:
         if self.has("fit") and self.calibration and not self.fit:
             untested = "the recording is too small, or its frames too few or uneven in time, for a test of fit"
             judged = (*judged, f"{untested}: nothing says whether the law is right")
-        flowing = flow_notes(self.discovery, None if self.selection is None else self.selection.chosen)
+        flowing = flow_notes(self.discovery.flow, None if self.selection is None else self.selection.chosen)
         recovery = (self.recovery,) if isinstance(self.recovery, str) else getattr(self.recovery, "notes", ())
         if self.field is not None:
             recovery = (*bleaching_note(self.chosen, self.recovery, self.field.duration), *recovery)
