@@ -10,7 +10,8 @@ it jump, but not waver in between or at the ends of the window, where few test f
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +35,38 @@ JUMP = 0.05
 TINY = 1e-12
 
 
-def find_course(
-    law: WeakSystem, moments: TimeMoments, drift: Drift, shape: FlowShape, ridge: Ridge
-) -> tuple[float, ...]:
-    """Fit the course of a flow of this shape, its largest value 1; ``ridge``: the penalty on the shape's roughness."""
-    count = int(np.clip(round(len(moments.field) / moments.widths.t), FEWEST, MOST))
-    columns = flow_columns(moments, drift, replace(shape, in_time=count))
-    known = law.theta / np.maximum(np.linalg.norm(law.theta, axis=0), 1e-300)
-    rough = penalty(shape, moments.field.grid, ridge)
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """The law's weak system, and the moments at its centres."""
+
+    law: WeakSystem
+    moments: TimeMoments
+
+
+def find_course(systems: Sequence[Timed], drift: Drift, shape: FlowShape, ridge: Ridge) -> tuple[float, ...]:
+    """Fit the course of a flow of this shape, its largest value 1; ``ridge``: the penalty on the shape's roughness.
+
+    ``systems``: the law's columns at the centres of moments, with test functions of several widths in time, the widest
+    first. Narrow ones reach nearer to the ends of the window, wide ones are quieter: each counts by what it leaves.
+    """
+    widest = systems[0].moments
+    count = int(np.clip(round(len(widest.field) / widest.widths.t), FEWEST, MOST))
+    parts = [(each.law, flow_columns(each.moments, drift, replace(shape, in_time=count))) for each in systems]
+    rough = penalty(shape, widest.field.grid, ridge)
     steps = np.diff(np.eye(count), axis=0)
-    course = np.ones(count)
+    course, noise = np.ones(count), np.ones(len(parts))
     for _ in range(TURNS):
-        modes = _fit(known, np.einsum("mlk,l->mk", columns, course), rough, law.b)
+        known = np.concatenate([law.theta / n for (law, _), n in zip(parts, noise, strict=True)])
+        known /= np.maximum(np.linalg.norm(known, axis=0), 1e-300)
+        columns = np.concatenate([columns / n for (_, columns), n in zip(parts, noise, strict=True)])
+        b = np.concatenate([law.b / n for (law, _), n in zip(parts, noise, strict=True)])
+        modes, _ = _fit(known, np.einsum("mlk,l->mk", columns, course), rough, b)
         # the squares of jumps, divided by the jumps of the turn before: their sum is the total variation
         soft = steps / np.sqrt(np.maximum(np.abs(steps @ course), JUMP))[:, None]
-        found = _fit(known, np.einsum("mlk,k->ml", columns, modes), STIFF * soft.T @ soft, law.b)
+        found, left = _fit(known, np.einsum("mlk,k->ml", columns, modes), STIFF * soft.T @ soft, b)
+        ends = np.cumsum([len(law.b) for law, _ in parts])[:-1]
+        noise *= [np.sqrt(np.mean(part**2)) for part in np.split(left, ends)]
+        noise /= noise[0]
         found /= max(float(np.abs(found).max()), 1e-300) * (np.sign(found.sum()) or 1.0)
         change = float(np.abs(found - course).max())
         course = found
@@ -57,11 +75,12 @@ def find_course(
     return tuple(float(value) for value in course)
 
 
-def _fit(known: Array, columns: Array, stiffness: Array, b: Array) -> Array:
-    """Fit b by both; return the amounts of ``columns``, penalised in units of their mean square."""
+def _fit(known: Array, columns: Array, stiffness: Array, b: Array) -> tuple[Array, Array]:
+    """Fit b by both; return the amounts of ``columns``, penalised in units of their mean square, and what is left."""
     count = known.shape[1]
     design = np.hstack([known, columns])
     matrix = design.T @ design
     matrix[count:, count:] += stiffness * float(np.mean(np.sum(columns**2, axis=0)))
     matrix[np.diag_indices(len(matrix))] += TINY * np.trace(matrix) / len(matrix)
-    return np.asarray(np.linalg.solve(matrix, design.T @ b)[count:])
+    amounts = np.linalg.solve(matrix, design.T @ b)
+    return np.asarray(amounts[count:]), np.asarray(b - design @ amounts)

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery.course import find_course
+from video2pde.discovery.course import find_course, Timed
 from video2pde.discovery.flows import BLOCKS, cross_validate, join_system, JointSystem, Ridge, RIDGES, SLOW_RIDGES
 from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.discovery.weighted import slice_centres, TimeMoments
@@ -33,6 +33,8 @@ COARSER = 2 / 3
 """Share of the splines along each side that a stream function has which changes in time."""
 NEARLY = 1.1
 """How much more than the best ridge a stiffer one may leave unexplained."""
+NARROW = 0.5
+"""Width in time of the test functions that follow a flow's strength beside the usual ones, relative to them."""
 POOL = 2
 """Centres in store for the stability runs, as a multiple of the test functions."""
 SEEN = 6.0
@@ -165,8 +167,8 @@ def choose_flow(
     centres = slice_centres(columns.frames, columns.inside, columns.widths, POOL * count, rng)
     if len(np.unique(centres[:, 0])) < 2 * BLOCKS:
         return None, None
-    law = columns.sample(centres)
-    moments = TimeMoments(train, centres, columns.widths, settings.weak)
+    wide = _sample(train, columns, centres, settings)
+    law, moments = wide.law, wide.moments
     named = {name: tuple(term.name for term in terms) for name, terms in libraries(settings).items()}
     systems = dict[str, JointSystem]()
     candidates = list[FlowCandidate]()
@@ -174,7 +176,10 @@ def choose_flow(
         shape = free
         if name == PULSING and free is not None:
             ridge = next(candidate.ridge for candidate in candidates if candidate.name == "stream")
-            shape = replace(free, course=find_course(law, moments, drift, free, ridge))
+            narrow = replace(columns, widths=replace(columns.widths, t=NARROW * columns.widths.t))
+            nearer = slice_centres(narrow.frames, narrow.inside, narrow.widths, POOL * count, rng)
+            timed = [wide, _sample(train, narrow, nearer, settings)]
+            shape = replace(free, course=find_course(timed, drift, free, ridge))
         systems[name] = join_system(law, moments, drift, shape)
         candidates.append(_try_flow(name, shape, systems[name], named))
         if settings.drift.flow == "auto" and name == "affine, changing" and _explains(candidates):
@@ -195,6 +200,10 @@ def choose_flow(
         divergence={} if settings.drift.divergence else _find_divergence(best, law, moments, drift, named),
     )
     return choice, None if best.shape is None else FlowColumns(joint, best.ridge, pool)
+
+
+def _sample(train: Field, columns: WeakColumns, centres: NDArray[np.int64], settings: Settings) -> Timed:
+    return Timed(columns.sample(centres), TimeMoments(train, centres, columns.widths, settings.weak))
 
 
 def _left_over(system: JointSystem, candidate: FlowCandidate, named: Mapping[str, Sequence[str]]) -> Array:
