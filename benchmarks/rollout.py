@@ -24,6 +24,7 @@ from video2pde.rollout.task import Scheme
 A, BETA, DT = 9.005, 0.666, 34 / 1008
 DRIFT = (0.08, 0.28)
 CALM = np.zeros((2, 1, 1))
+NO_WALLS = np.zeros((0, 0, 0), np.int64)
 GRID = Grid(200, 200, 200.0, 200.0)
 LAW = Model.of({"grad_squared": A, "laplacian": BETA})
 Row = dict[str, Any]
@@ -106,7 +107,7 @@ def bench_stage(accuracy: int, precision: str = "float64") -> list[Row]:
     beside = NumpyStage(padded.astype(float), accuracy)
 
     def ours() -> None:
-        kernel.stage(padded, padded, out, c, *DRIFT, CALM, 1.0, 1.0, DT, 0.0, 0.0, 1.0)
+        kernel.stage(padded, padded, out, NO_WALLS, c, *DRIFT, CALM.astype(precision), 1.0, 1.0, DT, 0.0, 0.0, 1.0)
 
     ours()
     difference = float(np.abs(out[r:-r, r:-r] - beside()[r:-r, r:-r]).max())
@@ -204,7 +205,7 @@ def bench_py_pde() -> list[Row]:
     c = np.array(LAW.coefficients)
     data = field.data
     ours, other = fastest(
-        lambda: kernel.stage(padded, padded, out, c, *DRIFT, CALM, 1.0, 1.0, DT, 0.0, 0.0, 1.0),
+        lambda: kernel.stage(padded, padded, out, NO_WALLS, c, *DRIFT, CALM, 1.0, 1.0, DT, 0.0, 0.0, 1.0),
         lambda: theirs(data, 0.0),
         repeats=40,
         inner=5,

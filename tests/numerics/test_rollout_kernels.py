@@ -10,6 +10,7 @@ import sympy
 
 from video2pde.errors import StageError
 from video2pde.field import Grid
+from video2pde.rollout import driver
 from video2pde.rollout.kernels import cache_folder, compile_kernel, Structure, write_source
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate, simulate_batch
@@ -43,7 +44,7 @@ def run_stage(
     r = kernel.radius
     padded = np.full((u.shape[0] + 2 * r, u.shape[1] + 2 * r), np.nan)
     padded[r:-r, r:-r] = u
-    kernel.pad(padded, EDGES[boundary])
+    driver.pad(padded, r, EDGES[boundary])
     out = np.zeros_like(padded)
     kernel.stage(
         padded,

@@ -151,9 +151,11 @@ def _filter_frames(  # type: ignore[no-untyped-def]  # pragma: no cover - compil
     count, ny, nx = frames.shape
     half = len(value) // 2
     for k in range(count):
+        # element by element: slices take several times longer to compile
         padded = np.empty((ny, nx + 2 * half), np.float32)
-        padded[:, half : half + nx] = frames[k]
         for j in range(ny):
+            for i in range(nx):
+                padded[j, half + i] = frames[k, j, i]
             for m in range(half):
                 padded[j, m] = frames[k, j, min(half - 1 - m, nx - 1)]
                 padded[j, half + nx + m] = frames[k, j, max(nx - 1 - m, 0)]
@@ -166,9 +168,8 @@ def _filter_frames(  # type: ignore[no-untyped-def]  # pragma: no cover - compil
                     along_value[j, i] += wv * padded[j, i + m]
                     along_slope[j, i] += ws * padded[j, i + m]
         for j in range(ny):
-            u[k, j, :] = 0
-            u_x[k, j, :] = 0
-            u_y[k, j, :] = 0
+            for i in range(nx):
+                u[k, j, i] = u_x[k, j, i] = u_y[k, j, i] = 0.0
             for m in range(2 * half + 1):
                 row = j + m - half
                 if row < 0:

@@ -2,8 +2,8 @@
 
 For one set of terms, one order of accuracy and one number type a Python module is written, stored in the
 user's cache folder and compiled by numba, once: coefficients, drift, pitch and step are arguments. The
-module holds ``stage`` (one fused pass over the picture), ``bound`` (the stability estimate) and the time
-loop of ``driver.py``. Discretisation follows ``terms.stencil``: a part D^α f(u) is differenced as it
+module holds ``stage`` (one fused pass over the picture) and ``bound`` (the stability estimate), which the time
+loop of ``driver.py`` is given. Discretisation follows ``terms.stencil``: a part D^α f(u) is differenced as it
 stands, a part whose density holds gradients is expanded and evaluated from central differences of u.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import inspect
 import os
 import sys
 import tempfile
@@ -35,6 +34,7 @@ from video2pde.terms.parse import FUNCTIONS
 from video2pde.terms.stencil import central_weights
 from video2pde.terms.term import jet_symbol, Order
 
+Array = NDArray[Any]
 REAL_LIMIT, IMAGINARY_LIMIT = 2.51, 1.73
 """How far the stability region of the third-order Runge–Kutta method reaches along each axis."""
 
@@ -241,9 +241,9 @@ def _write_bound(structure: Structure, radius: int, walls: list[Offset] | None) 
     # one peak for each column: a maximum over a row would not be vectorised without giving up NaN
     body = [f"rate = {' + '.join(varying)}", "peaks[i] = rate if rate > peaks[i] else peaks[i]"]
     loop = _loop(source, radius, [], body)
-    return _function(
-        "bound(w, near, c, gx, gy)", [*lines, "peaks = np.zeros(nx, real)", *loop, "return float(fixed + peaks.max())"]
-    )
+    largest = ["top = real(0)", "for i in range(nx):", "    top = peaks[i] if peaks[i] > top else top"]
+    whole = [*lines, "peaks = np.zeros(nx, real)", *loop, *largest, "return float(fixed + top)"]
+    return _function("bound(w, near, c, gx, gy)", whole)
 
 
 def write_source(structure: Structure) -> str:
@@ -251,23 +251,18 @@ def write_source(structure: Structure) -> str:
     walls: list[Offset] | None = [] if structure.walls else None
     stage, radius = _write_stage(structure, walls)
     bound = _write_bound(structure, radius, walls)
-    pasted = "\n\n".join(f"@njit(**OPTIONS)\n{inspect.getsource(function)}" for function in driver.PASTED)
-    names = ("OK", "BLOWN_UP", "TOO_MANY_SUBSTEPS", "CLIPPED", "RECHECK", "PERIODIC", "OPEN")
     head = [
         "from __future__ import annotations",
         "import math",
-        "from typing import Any",
         "import numpy as np",
         "from video2pde.compiled import njit",
+        "from video2pde.rollout import driver",
         f"real = np.{structure.precision}",
         f"RADIUS = {radius}",
         f"OFFSETS = {tuple(walls or ())!r}",
-        f"ADVECTION = {symbol_peak((1, 0), structure.accuracy) / IMAGINARY_LIMIT!r}",
-        *(f"{name} = {getattr(driver, name)}" for name in names),
-        # NaN and infinity keep their meaning: a rollout that blows up must be seen
-        "OPTIONS = dict(fastmath={'reassoc', 'contract', 'arcp', 'nsz'}, nogil=True, cache=CACHE, error_model='numpy')",
+        "OPTIONS = dict(driver.OPTIONS, cache=CACHE)",
     ]
-    return "\n".join(head) + f"\n\n\n{stage}\n\n{bound}\n\n{pasted}"
+    return "\n".join(head) + f"\n\n\n{stage}\n\n{bound}"
 
 
 @dataclass(frozen=True)
@@ -280,10 +275,19 @@ class Kernel:
     structure: Structure
     radius: int
     offsets: tuple[Offset, ...]
-    advance: Callable[..., tuple[int, int, NDArray[np.int64], float]]
     stage: Callable[..., float]
     bound: Callable[..., float]
-    pad: Callable[..., None]
+
+    def advance(
+        self, starts: Array, restart: bool, out: Array, *more: Any
+    ) -> tuple[int, int, NDArray[np.int64], float]:
+        """Roll out; see :func:`driver.advance`."""
+        loop = driver.compile_loop(self.structure.precision, out.dtype.name)
+        advection = symbol_peak((1, 0), self.structure.accuracy) / IMAGINARY_LIMIT
+        done: tuple[int, int, NDArray[np.int64], float] = loop(
+            self.stage, self.bound, (self.radius, advection), starts, restart, out, *more
+        )
+        return done
 
 
 def cache_folder() -> Path:
@@ -308,11 +312,13 @@ def compile_kernel(structure: Structure) -> Kernel:
     """
     text = write_source(structure)
     module = _load_stored(text) or _load_in_memory(text)
-    return Kernel(structure, module.RADIUS, module.OFFSETS, module.advance, module.stage, module.bound, module.pad)
+    module.stage.compile(driver.stage_type(structure.precision))
+    module.bound.compile(driver.bound_type(structure.precision))
+    return Kernel(structure, module.RADIUS, module.OFFSETS, module.stage, module.bound)
 
 
 def _load_stored(text: str) -> ModuleType | None:
-    stored = text.replace("CACHE,", "True,")
+    stored = text.replace("CACHE)", "True)")
     name = f"kernel_{hashlib.sha256(stored.encode()).hexdigest()[:24]}"
     try:
         path = cache_folder() / f"{name}.py"
@@ -339,5 +345,5 @@ def _load_stored(text: str) -> ModuleType | None:
 
 def _load_in_memory(text: str) -> ModuleType:
     module = ModuleType("video2pde_kernel")
-    exec(compile(text.replace("CACHE,", "False,"), "<video2pde kernel>", "exec"), module.__dict__)
+    exec(compile(text.replace("CACHE)", "False)"), "<video2pde kernel>", "exec"), module.__dict__)
     return module

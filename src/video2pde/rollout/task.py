@@ -113,7 +113,7 @@ def prepare_task(
     frames: Sequence[int] | None = None,
 ) -> Task:
     """Check the inputs of a simulation; ``frames``: those to keep, None: all."""
-    t = np.ascontiguousarray(times, dtype=np.float64)
+    t = _own(np.asarray(times, np.float64))
     if t.ndim != 1 or len(t) < 1 or (len(t) > 1 and np.diff(t).min() <= 0):
         raise InputError("the times of a rollout must increase")
     if starts.ndim != 3 or starts.shape[1:] != grid.shape or (restart and len(starts) != len(t)):
@@ -136,10 +136,10 @@ def prepare_task(
     flows, fields, factors = _prepare_flow(model, t, grid, settings)
     return Task(
         model=model.with_viscosity(settings.viscosity),
-        starts=np.ascontiguousarray(values),
+        starts=_own(values),
         restart=restart,
         times=t,
-        velocity=v * np.asarray(model.drift_scale),
+        velocity=_own(v * np.asarray(model.drift_scale)),
         flows=flows,
         fields=fields,
         factors=factors,
@@ -149,6 +149,11 @@ def prepare_task(
         clipping=clipping,
         content=content,
     )
+
+
+def _own(values: Array) -> Array:
+    """Return values as the compiled loop takes them: in order, and not for reading alone; copied only where needed."""
+    return np.require(values, requirements=["C", "W"])
 
 
 def _prepare_flow(
@@ -211,7 +216,7 @@ def _advance(
         (task.velocity, task.fields, task.factors, wind),
         (np.array(task.model.coefficients, real), (1.0 / grid.dx, 1.0 / grid.dy), task.limits, task.allowed),
         (EDGES[settings.boundary], *_prepare_region(scheme.region, kernel)),
-        (settings.safety, settings.max_substeps),
+        (float(settings.safety), int(settings.max_substeps)),
     )
     return int(status), int(frame), substeps, float(lost)
 
@@ -225,8 +230,8 @@ def _prepare_region(
     if region is None:
         return near, outside, rim
     if region.rim is None:
-        return region.neighbours(kernel.offsets, kernel.radius), outside, rim
-    return near, np.ascontiguousarray(~region.inside), np.ascontiguousarray(region.rim, np.float32)
+        return _own(region.neighbours(kernel.offsets, kernel.radius)), outside, rim
+    return near, _own(~region.inside), _own(np.asarray(region.rim, np.float32))
 
 
 def _report(
