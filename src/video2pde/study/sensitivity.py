@@ -53,13 +53,17 @@ class Found:
 
 @dataclass(frozen=True)
 class Effect:
-    """How far one factor alone moves a coefficient: lowest and highest value over its levels, the base's among them."""
+    """How far one factor alone moves a coefficient: lowest and highest value over its levels, the base's among them.
+
+    ``another``: levels under which another law is chosen, or none.
+    """
 
     factor: str
     low: float
     high: float
     at_low: str
     at_high: str
+    another: tuple[str, ...] = ()
 
     @property
     def range(self) -> float:
@@ -81,33 +85,42 @@ class Sensitivity:
         return self.found[0]
 
     @property
+    def alike(self) -> tuple[Found, ...]:
+        """The specifications that choose the same terms, the base first: a law that is not chosen says nothing."""
+        return tuple(f for f in self.found if not f.failure and set(f.terms) == set(self.base.terms))
+
+    @property
     def same_law(self) -> float:
-        """The share of the specifications under which the same terms are chosen; those that failed do not count."""
-        tried = [found for found in self.found[1:] if not found.failure]
-        return float(np.mean([set(f.terms) == set(self.base.terms) for f in tried])) if tried else float("nan")
+        """The share of the other specifications under which the same terms are chosen, of those that did not fail."""
+        tried = sum(not found.failure for found in self.found) - 1
+        return (len(self.alike) - 1) / tried if tried else float("nan")
 
     def inside(self, term: str) -> float:
-        """Return the share of a coefficient's values that lie inside its interval under the settings as given."""
+        """Return the share of a coefficient's other values that lie inside its interval under the settings as given."""
         here = self.base.estimates[term]
-        values = [found.estimates[term].value for found in self.found[1:] if term in found.estimates]
+        values = [found.estimates[term].value for found in self.alike[1:]]
         if not values or not here.has_interval:
             return float("nan")
         return float(np.mean([here.low <= value <= here.high for value in values]))
 
     def effects(self, term: str) -> list[Effect]:
         """Return what each factor alone does to a coefficient, the largest first."""
-        here, effects = self.base.estimates[term].value, []
+        here, alike, effects = self.base.estimates[term].value, self.alike, []
         for k, factor in enumerate(self.factors):
-            seen = [(here, factor.levels[0].label)]
-            alone = [f for f in self.found if f.specification.changed == (k,) and term in f.estimates]
-            seen += [(f.estimates[term].value, factor.levels[f.specification.levels[k]].label) for f in alone]
+            seen, other = [(here, factor.levels[0].label)], []
+            for each in (f for f in self.found if f.specification.changed == (k,) and not f.failure):
+                label = factor.levels[each.specification.levels[k]].label
+                if each in alike:
+                    seen.append((each.estimates[term].value, label))
+                else:
+                    other.append(label)
             (low, at_low), (high, at_high) = min(seen), max(seen)
-            effects.append(Effect(factor.name, low, high, at_low, at_high))
+            effects.append(Effect(factor.name, low, high, at_low, at_high, tuple(other)))
         return sorted(effects, key=lambda effect: -effect.range)
 
     def explained(self, term: str) -> dict[str, float]:
         """Return the share of a coefficient's scatter over all specifications that each factor's levels account for."""
-        seen = [f for f in self.found if term in f.estimates]
+        seen = self.alike
         values = np.array([f.estimates[term].value for f in seen])
         total = float(np.sum((values - values.mean()) ** 2))
         shares = {}

@@ -28,7 +28,7 @@ from video2pde.report.page import write_page
 from video2pde.report.sheets import Entry, fill, Sheet, TERM, to_csv, to_table
 from video2pde.runs.folder import PAGE, RESULT
 from video2pde.study.formulas import show_table
-from video2pde.study.sensitivity import Found, Sensitivity
+from video2pde.study.sensitivity import Effect, Found, Sensitivity
 from video2pde.terms import Term
 from video2pde.terms.words import coefficient_units, describe
 
@@ -67,7 +67,10 @@ def describe_sensitivity(found: Sensitivity) -> dict[str, Any]:
                 for each in found.found
             ],
             "effects": {
-                term.name: [{"factor": e.factor, "low": e.low, "high": e.high} for e in found.effects(term.name)]
+                term.name: [
+                    {"factor": e.factor, "low": e.low, "high": e.high, "another_law": list(e.another)}
+                    for e in found.effects(term.name)
+                ]
                 for term in found.terms
             },
             "explained": {term.name: found.explained(term.name) for term in found.terms},
@@ -86,6 +89,7 @@ def summarise_sensitivity(found: Sensitivity) -> str:
             f"  {describe(term).text:<12} {estimate}; {first.factor} moves it most: {first.low:.4g} ({first.at_low}) "
             f"to {first.high:.4g} ({first.at_high})"
         )
+    lines += [f"  another law, or none, under {e.factor} {', '.join(e.another)}" for e in _turning(found)]
     return "\n".join(lines)
 
 
@@ -129,6 +133,7 @@ def list_effects(found: Sensitivity) -> Sheet:
         Entry("at_low", "under"),
         Entry("high", "highest"),
         Entry("at_high", "under"),
+        Entry("another", "another law under"),
         Entry("share", "share of all scatter", percent=True, format=".2g"),
     )
     rows = []
@@ -136,7 +141,8 @@ def list_effects(found: Sensitivity) -> Sheet:
         shares = found.explained(term.name)
         for e in found.effects(term.name):
             ends = {"low": e.low, "at_low": e.at_low, "high": e.high, "at_high": e.at_high}
-            rows.append({"term": term.name, "factor": e.factor, **ends, "share": shares[e.factor]})
+            another = ", ".join(e.another)
+            rows.append({"term": term.name, "factor": e.factor, **ends, "another": another, "share": shares[e.factor]})
     return fill("effects", "What each setting alone does to the coefficients.", entries, rows)
 
 
@@ -146,10 +152,11 @@ def compose_sensitivity(found: Sensitivity) -> Page:
     failed = [each for each in found.found if each.failure]
     notes = tuple(Note(f"{each.specification.name}: {each.failure}", "warning") for each in failed[:5])
     first = {term.name: found.effects(term.name)[0].factor for term in found.terms}
+    turned = [f"another law under {e.factor} {', '.join(e.another)}" for e in _turning(found)]
     head = Head(
         verdict=verdict,
         level="good" if steady else "warning",
-        summary="; ".join(f"{describe(t).text} follows {first[t.name]} most" for t in found.terms) + ".",
+        summary="; ".join([*(f"{describe(t).text} follows {first[t.name]} most" for t in found.terms), *turned]) + ".",
         headlines=(
             Headline("Settings tried", str(len(found.found)), f"{len(failed)} failed" if failed else "none failed"),
             Headline("The same terms", f"{found.same_law:.0%}", "of the other settings choose them"),
@@ -171,6 +178,11 @@ def compose_sensitivity(found: Sensitivity) -> Page:
     )
 
 
+def _turning(found: Sensitivity) -> list[Effect]:
+    """Return the factors that alone lead to another law, or to none."""
+    return [effect for effect in found.effects(found.terms[0].name) if effect.another]
+
+
 def _judge(found: Sensitivity) -> tuple[bool, str]:
     """Say whether terms and coefficients stay what they are."""
     if found.same_law < STEADY:
@@ -182,10 +194,10 @@ def _judge(found: Sensitivity) -> tuple[bool, str]:
 
 def _section(found: Sensitivity, term: Term, place: int) -> Section:
     text, base = describe(term).text, found.base.estimates[term.name]
-    values = [f.estimates[term.name].value for f in found.found if term.name in f.estimates]
+    values = [f.estimates[term.name].value for f in found.alike]
     sentence = (
-        f"Between {min(values):.4g} and {max(values):.4g} over all settings, {base} under those given; "
-        f"{found.inside(term.name):.0%} of the other values lie inside that interval."
+        f"Between {min(values):.4g} and {max(values):.4g} over the {len(values)} settings that choose these terms, "
+        f"{base} under those given; {found.inside(term.name):.0%} of the other values lie inside that interval."
     )
     items: tuple[Item, ...] = (*_curve(found, term), _tornado(found, term))
     sheet = list_effects(found)
@@ -196,38 +208,29 @@ def _section(found: Sensitivity, term: Term, place: int) -> Section:
 
 def _curve(found: Sensitivity, term: Term) -> tuple[Chart, Heatmap]:
     """Draw the specification curve: estimates in order, and under each which settings it has."""
-    ranked = sorted((f for f in found.found if term.name in f.estimates), key=lambda f: f.estimates[term.name].value)
+    ranked = sorted(found.alike, key=lambda f: f.estimates[term.name].value)
     estimates = [f.estimates[term.name] for f in ranked]
     labels = tuple(
         ", ".join(found.factors[k].levels[f.specification.levels[k]].label for k in f.specification.changed)
         or "as given"
         for f in ranked
     )
-    kinds = [("same law chosen", True, term_colour(term.name)), ("another law chosen", False, "grey")]
-    series = []
-    for name, same, colour in kinds:
-        places = [n for n, f in enumerate(ranked) if (set(f.terms) == set(found.base.terms)) == same]
-        if places:
-            part = [estimates[n] for n in places]
-            low, high = [e.low for e in part], [e.high for e in part]
-            series.append(
-                Series(
-                    name,
-                    places,
-                    [e.value for e in part],
-                    style="scatter",
-                    low=low,
-                    high=high,
-                    colour=colour,
-                    labels=tuple(labels[n] for n in places),
-                )
-            )
+    series = Series(
+        "settings",
+        range(len(ranked)),
+        [e.value for e in estimates],
+        style="scatter",
+        low=[e.low for e in estimates],
+        high=[e.high for e in estimates],
+        colour=term_colour(term.name),
+        labels=labels,
+    )
     text = describe(term).text
     chart = Chart(
         f"Specification curve of {text}",
         Axis("settings, in order of the coefficient"),
         Axis("coefficient", coefficient_units(term, found.unit)),
-        tuple(series),
+        (series,),
         f"The coefficient of {text} with its 95 % interval under {len(ranked)} settings, in order.",
         markers=(Marker("as given", found.base.estimates[term.name].value, "y"),),
     )

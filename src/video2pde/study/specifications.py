@@ -123,7 +123,7 @@ def _of_recording(film: Path, settings: Settings) -> tuple[Factor, ...]:
             [s for s in SMOOTHING if s != chosen.smooth],
             "σ = {:g}",
         ),
-        _factor("every frame", f"every {chosen.every}", "recording.every", [2 * chosen.every], "every {}"),
+        _factor("frames used", f"1 in {chosen.every}", "recording.every", [2 * chosen.every], "1 in {}"),
         _factor("observable", chosen.observable, "recording.observable", [] if other is None else [other], "{}"),
     )
 
