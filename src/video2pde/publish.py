@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +29,8 @@ def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True) -
     """Write what a run leaves behind, each file whole or not at all.
 
     A finished run gets ``result.json`` and, where there is a law, ``model.json``; an unfinished one the tables,
-    figures and sections of the stages that it has. Figures take most of the time; without them the page lacks a few
-    pictures, and those of an earlier run stay.
+    figures and sections of the stages that it has. Figures take most of the time: the page is written as soon as its
+    own are there. Without them it lacks a few pictures, and those of an earlier run stay.
 
     Returns
     -------
@@ -44,8 +45,15 @@ def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True) -
     else:
         (folder / MODEL).unlink(missing_ok=True)
     write_tables(collect_sheets(run), folder / "tables", latex)
-    pictures = write_figures(run, folder / "figures") if figures else {}
-    write_page(compose_page(Story(run, pictures, _analyse(run, model), model)), folder / PAGE)
+    analysis = _analyse(run, model)
+
+    def show(pictures: Mapping[str, bytes]) -> None:
+        write_page(compose_page(Story(run, pictures, analysis, model)), folder / PAGE)
+
+    if figures:
+        write_figures(run, folder / "figures", show)
+    else:
+        show({})
     done = replace(run, timings={**run.timings, "report": time.perf_counter() - began})
     if run.test is not None:
         # once more: how long the report takes is known only now

@@ -117,7 +117,15 @@ def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     few = keep_stages(law, ("recording", "drift"))
     (tmp_path / "figures.txt").write_text("snapshots\ngone\n../outside\n")
     (tmp_path / "gone.png").write_bytes(b"old")
-    pictures = write_figures(few, tmp_path)
+    pictures: dict[str, bytes] = {}
+    there: set[str] = set()
+
+    def show(found: dict[str, bytes]) -> None:
+        pictures.update(found)
+        there.update(path.suffix for path in tmp_path.iterdir())
+
+    write_figures(few, tmp_path, show)
+    assert ".pdf" not in there  # the page does not wait for what it does not show
     assert set(pictures) == {"snapshots", "drift"}
     assert {path.name for path in tmp_path.iterdir()} == {
         "snapshots.png",

@@ -61,25 +61,32 @@ def collect_figures(run: Run) -> list[Drawing]:
     ]
 
 
-def write_figures(run: Run, folder: Path) -> dict[str, bytes]:
-    """Write every figure as PNG and PDF; return small PNGs for the page, by name.
+def write_figures(run: Run, folder: Path, show: Callable[[dict[str, bytes]], None]) -> None:
+    """Write every figure as PNG and PDF, those of the page first.
 
-    Figures that an earlier run left and this one does not have are removed.
+    ``show`` is given small PNGs for the page, by name, as soon as they are there. Figures that an earlier run left and
+    this one does not have are removed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, bytes] = {}
-    written: list[str] = []
+    drawings = collect_figures(run)
     # drawing makes and drops very many small objects; what was there before need not be searched each time
     gc.freeze()
-    for name, draw in collect_figures(run):
-        with style.apply():
-            style.save(draw(), folder / name)
+    kept: dict[str, Figure] = {}
+    pictures: dict[str, bytes] = {}
+    for name, draw in drawings:
         if name in PAGE:
-            pictures[name] = _small_png(folder / f"{name}.png")
-        written.append(name)
+            with style.apply():
+                kept[name] = draw()
+                pictures[name] = _small_png(style.save_png(kept[name], folder / name))
+    show(pictures)
+    for name, draw in drawings:
+        with style.apply():
+            if name in kept:
+                style.save_pdf(kept.pop(name), folder / name)
+            else:
+                style.save(draw(), folder / name)
     gc.unfreeze()
-    _forget_old(folder, written)
-    return pictures
+    _forget_old(folder, [name for name, _ in drawings])
 
 
 def _small_png(path: Path) -> bytes:

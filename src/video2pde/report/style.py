@@ -72,21 +72,32 @@ def apply() -> Iterator[None]:
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as ``path``.png and ``path``.pdf, in the project's resolution and fonts.
+    """Write a figure as ``path``.png and ``path``.pdf, in the project's resolution and fonts."""
+    return [save_png(figure, path), save_pdf(figure, path)]
 
-    The canvases are asked directly: ``savefig`` would draw each figure once more to measure it, which the layout
-    engine has done already.
+
+def save_png(figure: Figure, path: Path) -> Path:
+    """Lay a figure out and write it as ``path``.png.
+
+    The canvas is asked directly: ``savefig`` would draw each figure once more to measure it, which the layout engine
+    has done already.
     """
-    targets = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", "pdf")]
+    target = path.with_name(f"{path.name}.png")
     with apply():
         figure.set_dpi(DOTS_PER_INCH)
-        with atomic_path(targets[0]) as temporary:
+        with atomic_path(target) as temporary:
             FigureCanvasAgg(figure).print_png(temporary)
         # laid out once is enough: the second format takes it as it is
         figure.set_layout_engine("none")
-        with atomic_path(targets[1]) as temporary:
-            FigureCanvasPdf(figure).print_pdf(temporary)
-    return targets
+    return target
+
+
+def save_pdf(figure: Figure, path: Path) -> Path:
+    """Write a figure that :func:`save_png` has laid out as ``path``.pdf."""
+    target = path.with_name(f"{path.name}.pdf")
+    with apply(), atomic_path(target) as temporary:
+        FigureCanvasPdf(figure).print_pdf(temporary)
+    return target
 
 
 def term_colour(name: str) -> str:
