@@ -18,13 +18,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from kept import fingerprint, recall, ROOT
 from scoreboard_page import write_page
 
 from video2pde.errors import Video2pdeError
 from video2pde.parallel import parallel_map
+
+if TYPE_CHECKING:
+    from video2pde.recording.synth import Camera, Case
 
 KEPT = ROOT / "build" / "scoreboard"
 LIBRARY = {"A": "A", "B": "B", "C": "C", "C-alt": "C-alt", "Fisher": "R"}
@@ -75,15 +78,23 @@ def list_films() -> Iterator[Film]:
             yield Film("full size", law, noise, crf, BACKGROUNDS[law][0], size=1080, frames=405, grid=200)
 
 
-def score(film: Film) -> dict[str, Any]:
-    """Film the law, run the pipeline up to the choice, and compare with the truth."""
-    from video2pde.pipeline import run_pipeline
-    from video2pde.recording.synth import Camera, find_preset, make_case, render_film
-    from video2pde.settings import load_settings
+def film_case(film: Film) -> tuple[Case, Camera]:
+    """Return what is filmed, and the camera."""
+    from video2pde.recording.synth import Camera, find_preset, make_case
 
     peak = min(find_preset(film.law).plume.peak, BRIGHTEST - film.background)
     case = make_case(film.law, background=film.background, peak=peak)
     camera = Camera(size=(film.size, film.size), frames=film.frames, noise=film.noise, crf=film.crf, seed=film.seed)
+    return case, camera
+
+
+def score(film: Film) -> dict[str, Any]:
+    """Film the law, run the pipeline up to the choice, and compare with the truth."""
+    from video2pde.pipeline import run_pipeline
+    from video2pde.recording.synth import render_film
+    from video2pde.settings import load_settings
+
+    case, camera = film_case(film)
     overrides = {
         "recording.grid": (film.grid, film.grid),
         "run.workers": 1,
