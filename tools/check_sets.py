@@ -8,7 +8,7 @@ from typing import Literal
 
 from video2pde.recording.synth import Camera, Case, make_case, Optics, Plume
 
-SET = Literal["tuning", "check", "second", "third", "fourth", "flows"]
+SET = Literal["tuning", "check", "second", "third", "fourth", "fifth", "flows"]
 PIXELS, FRAMES, NOISE = 240, 200, 0.01
 
 
@@ -249,6 +249,50 @@ FOURTH_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
     "gamma": (("A", 1.2), ("C", 1.7), ("B", 2.1)),
     "focus": (("C", 0.8), ("A", 1.8), ("B", 2.8)),
 }
+FIFTH_CASES = {
+    "A": (
+        make_case("A", coefficients={"laplacian": 1.7}, drift=(0.2, -0.1), background=0.07),
+        Plume(0.7, 83, 9, 1.0, "spots"),
+    ),
+    "B": (
+        make_case("B", coefficients={"u": -0.024, "laplacian": 1.3}, drift=(-0.15, 0.1), background=0.1),
+        Plume(0.75, 89, 7, 1.1, "hook"),
+    ),
+    "C": (
+        make_case("C", coefficients={"grad_squared": 7.0, "laplacian": 1.0}, drift=(0.05, 0.25), background=0.08),
+        Plume(0.7, 97, 8, 1.1),
+    ),
+    "C-alt": (
+        make_case("C-alt", coefficients={"u_grad_squared": 13.0, "laplacian": 1.1}, drift=(-0.2, 0.1)),
+        Plume(0.8, 101, 7, 1.0, "hook"),
+    ),
+    "Fisher": (
+        make_case("Fisher", coefficients={"u": 0.085, "u_squared": -0.105, "laplacian": 1.3}, drift=(0.05, -0.15)),
+        Plume(0.5, 103, 9, 1.1),
+    ),
+}
+FIFTH_STRENGTHS: dict[str, tuple[tuple[str, float], ...]] = {
+    "rotation": (("C", 0.006), ("B", 0.028), ("A", 0.042)),
+    "shear": (("A", 0.004), ("C", 0.017), ("B", 0.032)),
+    "strain": (("B", 0.004), ("C", 0.012), ("A", 0.02)),
+    "vortex": (("C", 0.25), ("A", 0.75), ("C-alt", 1.1)),
+    "divergence": (("C", 0.0012), ("A", 0.0035), ("B", 0.0075)),
+    "source": (("A", 0.006), ("C", 0.035), ("B", 0.055)),
+    "halves": (("A", 0.06), ("C-alt", 0.28), ("C", 0.5)),
+    "slowing": (("A", 0.06), ("C", 0.28), ("A", 0.45)),
+    "anisotropy": (("C", 0.06), ("A", 0.28), ("C", 0.42)),
+    "fading": (("A", 0.008), ("A", 0.022), ("A", 0.04)),
+    "steep": (("C", 0.22), ("C", 0.17), ("C", 0.1)),
+    "fourth": (("A", 3.5), ("A", 10.0), ("A", 22.0)),
+    "fractional": (("A", 1.88), ("A", 1.7), ("A", 1.45)),
+    "memory": (("A", 0.95), ("A", 0.85), ("A", 0.7)),
+    "immobile": (("C", 0.03), ("A", 0.1), ("C", 0.22)),
+    "dimming": (("A", 0.015), ("B", 0.09), ("C", 0.16)),
+    "exposure": (("A", 0.2), ("C", 0.6), ("B", 0.85)),
+    "steps": (("A", 0.012), ("C-alt", 0.035), ("B", 0.075)),
+    "vignetting": (("C", 0.06), ("A", 0.16), ("C", 0.32)),
+    "gamma": (("C", 1.15), ("A", 1.55), ("C-alt", 1.9)),
+}
 CHECKS = {
     "check": CheckSet(
         "check",
@@ -277,5 +321,12 @@ CHECKS = {
         FOURTH_STRENGTHS,
         (("h264", 21, "mp4"), ("h265", 22, "mkv"), ("mpeg4", 6, "mp4"), ("vp9", 22, "mkv")),
         Camera(size=(230, 240), frames=190, noise=0.01, seed=700, optics=Optics(photons=True, blur=0.6)),
+    ),
+    "fifth": CheckSet(
+        "fifth",
+        FIFTH_CASES,
+        FIFTH_STRENGTHS,
+        (("h265", 20, "mkv"), ("vp9", 26, "mp4"), ("h264", 19, "mp4"), ("mpeg4", 7, "mkv")),
+        Camera(size=(240, 220), frames=195, noise=0.011, seed=1100, optics=Optics(photons=True, blur=0.6)),
     ),
 }
