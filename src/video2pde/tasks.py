@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from video2pde.errors import InputError, StageError, Video2pdeError
+from video2pde.machine import return_memory
 from video2pde.parallel import begin_worker, count_workers
 
 Item = TypeVar("Item")
@@ -120,6 +121,8 @@ def _attempt(function: Callable[[Any], Any], item: Any) -> Any:
         return function(item)
     except Video2pdeError as error:
         return Failed(str(error))
+    finally:
+        return_memory()
 
 
 def _explain(error: BaseException) -> str:

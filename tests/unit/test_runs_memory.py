@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from video2pde import machine
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
-from video2pde.machine import available_memory
+from video2pde.machine import available_memory, return_memory
 from video2pde.runs import memory
 from video2pde.runs.memory import check_memory, check_recording, estimate_memory
 from video2pde.settings import load_settings
@@ -64,3 +66,15 @@ def test_a_recording_is_judged_by_its_header(monkeypatch: pytest.MonkeyPatch, tm
     assert seen == [(4, (5, 6), chosen, (0, 0)), (4, (15, 10), gridded, (30, 20))]
     with pytest.raises(InputError, match="no such recording"):
         check_recording(tmp_path / "none.mp4", chosen)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is asked for what it holds")
+def test_free_memory_goes_back_to_the_system() -> None:
+    """Blocks below one that is in use stay with the C library until it is asked for them."""
+    blocks = [bytes(50_000) for _ in range(2000)]
+    last = blocks.pop()
+    blocks.clear()
+    before = psutil.Process().memory_info().rss
+    return_memory()
+    assert before - psutil.Process().memory_info().rss > 50e6
+    assert len(last) == 50_000
