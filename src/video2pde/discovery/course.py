@@ -54,17 +54,16 @@ def find_course(systems: Sequence[Timed], drift: Drift, shape: FlowShape, ridge:
     parts = [(each.law, flow_columns(each.moments, drift, replace(shape, in_time=count))) for each in systems]
     rough = penalty(shape, widest.field.grid, ridge)
     steps = np.diff(np.eye(count), axis=0)
+    ends = np.cumsum([len(law.b) for law, _ in parts])[:-1]
     course, noise = np.ones(count), np.ones(len(parts))
     for _ in range(TURNS):
         known = np.concatenate([law.theta / n for (law, _), n in zip(parts, noise, strict=True)])
         known /= np.maximum(np.linalg.norm(known, axis=0), 1e-300)
-        columns = np.concatenate([columns / n for (_, columns), n in zip(parts, noise, strict=True)])
         b = np.concatenate([law.b / n for (law, _), n in zip(parts, noise, strict=True)])
-        modes, _ = _fit(known, np.einsum("mlk,l->mk", columns, course), rough, b)
+        modes, _ = _fit(known, _contract("mlk,l->mk", parts, course, noise), rough, b)
         # the squares of jumps, divided by the jumps of the turn before: their sum is the total variation
         soft = steps / np.sqrt(np.maximum(np.abs(steps @ course), JUMP))[:, None]
-        found, left = _fit(known, np.einsum("mlk,k->ml", columns, modes), STIFF * soft.T @ soft, b)
-        ends = np.cumsum([len(law.b) for law, _ in parts])[:-1]
+        found, left = _fit(known, _contract("mlk,k->ml", parts, modes, noise), STIFF * soft.T @ soft, b)
         noise *= [np.sqrt(np.mean(part**2)) for part in np.split(left, ends)]
         noise /= noise[0]
         found /= max(float(np.abs(found).max()), 1e-300) * (np.sign(found.sum()) or 1.0)
@@ -73,6 +72,11 @@ def find_course(systems: Sequence[Timed], drift: Drift, shape: FlowShape, ridge:
         if change < SETTLED:
             break
     return tuple(float(value) for value in course)
+
+
+def _contract(axes: str, parts: Sequence[tuple[WeakSystem, Array]], amounts: Array, noise: Array) -> Array:
+    """Multiply every system's columns (M, l, k) out with amounts, and divide them by its noise."""
+    return np.concatenate([np.einsum(axes, columns, amounts) / n for (_, columns), n in zip(parts, noise, strict=True)])
 
 
 def _fit(known: Array, columns: Array, stiffness: Array, b: Array) -> tuple[Array, Array]:

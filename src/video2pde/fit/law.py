@@ -108,17 +108,13 @@ class LawFit:
         """How many independent values the residual has: (tr C)²/tr C², C its covariance."""
         return float(np.trace(self.left_spread) ** 2 / np.sum(self.left_spread**2))
 
-    def answer(self, rows: NDArray[np.bool_] | None = None, extra: Array | None = None) -> Array:
-        """Return the matrix that makes the law's coefficients from the target, (terms, M).
-
-        ``rows``: from some of them alone; ``extra`` (M, k): with columns added to the design.
-        """
+    def answer(self, rows: NDArray[np.bool_] | None = None) -> Array:
+        """Return the matrix that makes the law's coefficients from the target, (terms, M), or from some ``rows``."""
         kept = np.ones(len(self.target), bool) if rows is None else rows
-        design = self.design if extra is None else np.concatenate([self.design, extra], axis=1)
-        size = np.linalg.norm(design[kept], axis=0)
+        size = np.linalg.norm(self.design[kept], axis=0)
         scale = np.where(size > 0, size, 1.0)
         matrix = np.zeros((len(self.names), len(self.target)))
-        inverse = np.linalg.pinv(design[kept] / scale, rcond=1e-6) / scale[:, None]
+        inverse = np.linalg.pinv(self.design[kept] / scale, rcond=1e-6) / scale[:, None]
         matrix[:, kept] = inverse[: len(self.names)]
         return matrix
 

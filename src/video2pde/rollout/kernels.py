@@ -256,13 +256,20 @@ def write_source(structure: Structure) -> str:
         "import math",
         "import numpy as np",
         "from video2pde.compiled import njit",
-        "from video2pde.rollout import driver",
         f"real = np.{structure.precision}",
         f"RADIUS = {radius}",
         f"OFFSETS = {tuple(walls or ())!r}",
-        "OPTIONS = dict(driver.OPTIONS, cache=CACHE)",
+        # written out: numba's cache knows the file, and not what it imports
+        f"OPTIONS = dict({_options()}, cache=CACHE)",
     ]
     return "\n".join(head) + f"\n\n\n{stage}\n\n{bound}"
+
+
+def _options() -> str:
+    """Write the compiler's options, always in the same order."""
+    flags = sorted(driver.OPTIONS["fastmath"])
+    others = (f"{name}={value!r}" for name, value in driver.OPTIONS.items() if name != "fastmath")
+    return ", ".join([f"fastmath=set({flags!r})", *others])
 
 
 @dataclass(frozen=True)
