@@ -11,10 +11,12 @@ from video2pde.calibration import make_problem
 from video2pde.calibration.blocks import distance_carried
 from video2pde.calibration.carried import Carried, FLOW
 from video2pde.calibration.fit import fit_rollout
+from video2pde.calibration.growth import refit_growing
 from video2pde.discovery.moments import law_velocity
 from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid
 from video2pde.flow import Flow, FlowShape
+from video2pde.flow.paths import never_entered, ways
 from video2pde.recording.synth import Camera, deviate, exact_field, find_preset, noisy
 from video2pde.settings import load_settings
 from video2pde.terms import CATALOGUE
@@ -89,3 +91,54 @@ def test_a_flow_without_directions_is_taken_as_it_is(film: Field) -> None:
     problem = make_problem(film, [LAPLACIAN], {"laplacian": 1.0}, drift.velocity, {}, SETTINGS, carried)
     assert FLOW not in problem.unknowns.parts
     assert problem.flow is carried.flow
+
+
+def test_every_pixel_is_followed_along_the_flow(film: Field) -> None:
+    flow, grid = turning(film, 0.03), film.grid
+    there = ways(flow, np.zeros((len(film), 2)), film.times, grid)[-1] * grid.dx
+    x, y = np.meshgrid(grid.x - 100.0, grid.y - 100.0)
+    turned_x, turned_y = _turn(x, y, _rate(flow, grid) * film.duration)
+    inside = np.hypot(x, y) < 95.0
+    assert there[0][inside] == pytest.approx((turned_x - x)[inside], abs=0.02)
+    assert there[1][inside] == pytest.approx((turned_y - y)[inside], abs=0.02)
+
+
+def test_what_enters_from_outside_is_known(film: Field) -> None:
+    flow, grid = turning(film, 0.03), film.grid
+    kept = never_entered(flow, np.zeros((len(film), 2)), film.times, grid)
+    x, y = np.meshgrid(grid.x - 100.0, grid.y - 100.0)
+    expected = np.ones(grid.shape, bool)
+    for angle in np.linspace(0, _rate(flow, grid) * film.duration, 60):
+        came_x, came_y = _turn(x, y, -angle)
+        expected &= (np.abs(came_x) <= 100.0) & (np.abs(came_y) <= 100.0)
+    assert 0.8 < expected.mean() < 0.95
+    assert np.mean(kept != expected) < 0.005
+    # a drift that carries everything away leaves no place: then all are kept
+    blown = np.tile([40.0, 0.0], (len(film), 1))
+    assert never_entered(flow, blown, film.times, grid).all()
+
+
+def _rate(flow: Flow, grid: Grid) -> float:
+    """Return the angular velocity on the grid, x to y."""
+    across = flow.velocity(np.zeros(1), grid)[0, 1]
+    return float((across[0, -1] - across[0, 0]) / (grid.x[-1] - grid.x[0]))
+
+
+def _turn(x: np.ndarray, y: np.ndarray, angle: float) -> tuple[np.ndarray, np.ndarray]:
+    return x * np.cos(angle) - y * np.sin(angle), x * np.sin(angle) + y * np.cos(angle)
+
+
+def test_a_law_that_grows_is_fitted_with_its_initial_frame_in_a_flow_too() -> None:
+    """Noise that enters at the edge, or is in the initial frame, grows sixteenfold and passes for diffusion."""
+    case, _ = deviate(find_preset("Fisher"), Camera(), "rotation")
+    times = np.linspace(0, 0.6 * case.duration, 72)
+    film = noisy(exact_field(case, Grid(80, 80, 200.0, 200.0), times), 0.01, seed=1)
+    drift = estimate_drift(film, SETTINGS.drift)
+    flow, law = turning(film, 0.03), find_preset("Fisher").law.coefficients
+    terms, velocity = [CATALOGUE[name] for name in law], law_velocity(drift, {}, {}, flow, film)
+    problem = make_problem(film, terms, law, velocity, {}, SETTINGS, Carried.of(flow, film, drift))
+    plain = fit_rollout(problem, list(law.values()), SETTINGS.calibration)
+    joint = refit_growing(problem, plain)
+    assert joint is not None
+    errors = [np.abs(fit.coefficients / np.array(list(law.values())) - 1).max() for fit in (plain, joint)]
+    assert errors[1] < 0.03 < 0.08 < errors[0]

@@ -2,23 +2,24 @@
 
 Growth amplifies whatever is wrong with the initial frame: noise, or the edge of a plume that 8 bits rounded to
 nothing, comes back many times larger and passes for diffusion. But all frames know the initial one. An error ε(x) in it
-has become s(t, x) ε(x − X(t)) later, where s is the rollout's answer to a uniform change and X the way of the drift.
-So every pixel is an unknown with equations of its own, which are eliminated from those of law and drift.
+is s(t, X) ε(x) later, where s is the rollout's answer to a uniform change and X(t, x) where drift and flow have carried
+it. So every pixel is an unknown with equations of its own, which are eliminated from those of law and drift.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import cumulative_trapezoid
 
 from video2pde.calibration.blocks import START
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.linear import jit, Linear, RELATIVE_STEP, Table
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.window import FrameSplit
+from video2pde.flow.paths import ways
 from video2pde.rollout.start import smooth_frame
 
 Array = NDArray[np.float64]
@@ -28,9 +29,10 @@ GROWS = 2.0
 """Factor by which an error of the initial frame must grow somewhere for the law to be fitted in this way."""
 PASSES = 12
 """Most steps; each corrects both the coefficients and the initial frame."""
-MOMENTUM = 0.5
-"""Share of the last change of the initial frame that is made again, as long as that does not lead too far: errors that
-diffusion has blurred are found again only little by little."""
+MIXED = 6
+"""Steps at most that are combined to one."""
+SAME_STEP, TINY = 1e-3, 1e-12
+"""Relative singular value below which steps are one and the same; what makes a matrix definite."""
 SETTLED = 5e-4
 """Relative change of the coefficients below which there is nothing left to correct."""
 LITTLE = 1e-3
@@ -43,11 +45,11 @@ PART = 3
 class EliminatedStart:
     """The initial frame's pixels, to be eliminated from the normal equations of the other unknowns.
 
-    ``gain`` (t, y, x): the rollout's answer to a uniform change of it; ``way`` (t, 2): how far the drift has carried
-    the picture, in pixels, (x, y); ``products`` (n, y, x): JᵀJ between the other unknowns and the pixels, Σ_t gain ×
-    column along that way; ``inverse`` (y, x): 1 / Σ_t gain², zero where a pixel says too little; ``error`` and
-    ``base_error`` (y, x): Σ_t gain × error, the latter of the Jacobian's start in the frames that are not counted, over
-    their Σ_t gain².
+    ``gain`` (t, y, x): the rollout's answer to a uniform change of it; ``way`` (t, 2, y, x): how far each pixel has
+    been carried, in pixels along x and y (one for all, (t, 2, 1, 1), where no flow varies in space); ``products``
+    (n, y, x): JᵀJ between the other unknowns and the pixels, Σ_t gain × column along that way; ``inverse`` (y, x):
+    1 / Σ_t gain², zero where a pixel says too little; ``error`` and ``base_error`` (y, x): Σ_t gain × error, the latter
+    of the Jacobian's start in the frames that are not counted, over their Σ_t gain².
     """
 
     gain: Frames
@@ -68,7 +70,7 @@ class EliminatedStart:
         return np.tensordot(self.products, error * self.inverse, axes=2)
 
     def pull(self, errors: Frames, frames: slice, weight: Array, out: Array) -> None:
-        """Add gain × error along the drift's way, as ``error`` is summed, for frames of replicates (m, t, y, x)."""
+        """Add gain × error along the pixels' way, as ``error`` is summed, for frames of replicates (m, t, y, x)."""
         _pull(errors, frames.start, self.gain, weight, self.way, self.counted, out)
 
 
@@ -94,8 +96,8 @@ def share_start(problem: Problem, fit: Fit) -> Shared | None:
     # the last picture is the answer to a uniform change of the initial frame
     linear = replace(linear, weights=linear.weights[:, :, :-1])
     gain, pictures = table.pictures[-1], table.pictures[:-1]
-    velocity = look.unknowns.scene(look.vector, look.given).velocity
-    way = cumulative_trapezoid(velocity, window.times, axis=0, initial=0.0) / (window.grid.dx, window.grid.dy)
+    scene = look.unknowns.scene(look.vector, look.given)
+    way = ways(scene.model.flow, scene.velocity, window.times, window.grid)
     products = np.zeros((uniform, *fit.start.shape))
     power, error = np.zeros((2, *fit.start.shape)), np.zeros((2, *fit.start.shape))
     _pull_products(
@@ -136,56 +138,95 @@ def largest_gain(problem: Problem, fit: Fit) -> float:
 
 def refit_growing(problem: Problem, fit: Fit) -> Fit | None:
     """Fit a law that grows once more, jointly with its initial frame; None where it does not grow or gains nothing."""
-    # an error of the initial frame is followed along the drift alone, not along a flow
-    if problem.flow is not None or largest_gain(problem, fit) < GROWS:
+    if largest_gain(problem, fit) < GROWS:
         return None
     best = refit_with_start(problem, fit)
     return best if best is not None and best.mse <= fit.mse else None
 
 
 def refit_with_start(problem: Problem, fit: Fit) -> Fit | None:
-    """Fit all unknowns and the initial frame together, from a fit on; None where no step could be made."""
+    """Fit all unknowns and the initial frame together, from a fit on; None where no step could be made.
+
+    Diffusion blurs what is wrong with the initial frame, so that a step corrects only part of it: the steps of several
+    points are combined to what would have led to the smallest next one (Anderson's mixing).
+    """
     problem, unknowns = problem.unclipped(), problem.unknowns
     here = replace(fit, start=smooth_frame(fit.start), modes=np.zeros((0, *fit.start.shape)), whole=True)
-    shared, best, momentum = share_start(problem, here), None, MOMENTUM
-    pace = [np.zeros_like(fit.start), np.zeros_like(fit.base)]
+    shared, best = share_start(problem, here), None
     positive, signs = unknowns.positive, np.sign(unknowns.vector(fit.values))
+    steps = list[_Step]()
     for _ in range(PASSES):
         if shared is None:
             break
-        step = shared.linear.solve()
-        vector = unknowns.vector(here.values)
-        if np.any((vector + step)[positive] * signs[positive] <= 0):
+        if not steps or steps[-1].shared is not shared:
+            steps = [*steps[1 - MIXED :], _Step.at(here, unknowns.vector(here.values), shared)]
+        vector, start, base = _mix(steps)
+        if np.any(vector[positive] * signs[positive] <= 0):
             break  # what must stay positive would not
-        changes = [smooth_frame(c) + momentum * last for c, last in zip(shared.start.changes(step), pace, strict=True)]
-        values = {**here.values, **unknowns.values(vector + step)}
-        start, base = here.start + changes[0], here.base + changes[1]
+        values = {**here.values, **unknowns.values(vector)}
         there = replace(here, values=values, start=start, base=base, rollouts=here.rollouts + len(problem.terms) + 3)
         seen = share_start(problem, there)
         if seen is None or seen.linear.cost > shared.linear.cost:
-            if momentum == 0.0 or not pace[0].any():
+            if len(steps) == 1:
                 break
-            momentum = 0.0  # too far: the same step again, and all others, without it
+            steps = steps[-1:]  # too far: the last step again, alone
             continue
         velocity, mse = problem.scene(values, start).velocity, seen.linear.cost / problem.window.points
+        change = problem.relative_change(unknowns.vector(here.values), vector)
         best = here = replace(there, velocity=velocity, mse=mse)
-        shared, pace = seen, changes
-        if problem.relative_change(vector, vector + step) < SETTLED:
+        shared = seen
+        if change < SETTLED:
             break
     return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A step of the unknowns and of both initial frames, from a point of the fit."""
+
+    shared: Shared
+    before: tuple[Array, Array, Array]
+    after: tuple[Array, Array, Array]
+
+    @classmethod
+    def at(cls, fit: Fit, vector: Array, shared: Shared) -> _Step:
+        step = shared.linear.solve()
+        first, base = (smooth_frame(change) for change in shared.start.changes(step))
+        return cls(shared, (vector, fit.start, fit.base), (vector + step, fit.start + first, fit.base + base))
+
+    def size(self, shared: Shared) -> Array:
+        """Return the step in units of what it changes of the rollout: its squares add up to that of the misfit."""
+        vector, start = (a - b for a, b in zip(self.after[:2], self.before[:2], strict=True))
+        root = np.linalg.cholesky(shared.linear.hessian + TINY * np.diag(np.diag(shared.linear.hessian)))
+        power = np.where(shared.start.inverse > 0, 1 / np.maximum(shared.start.inverse, 1e-30), 0.0)
+        return np.concatenate([root.T @ vector, (np.sqrt(power) * start).ravel()])
+
+
+def _mix(steps: Sequence[_Step]) -> list[Array]:
+    """Combine where steps led to, with weights that add up to 1 and would have made the smallest step."""
+    sizes = np.stack([step.size(steps[-1].shared) for step in steps], axis=1)
+    weights, *_ = np.linalg.lstsq(sizes[:, :-1] - sizes[:, -1:], -sizes[:, -1], rcond=SAME_STEP)
+    weights = np.append(weights, 1 - weights.sum())
+    return [
+        np.asarray(sum(w * a for w, a in zip(weights, ends, strict=True)))
+        for ends in zip(*(step.after for step in steps), strict=True)
+    ]
 
 
 @jit
 def _add_pulled(out, field, across, down):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Add a picture read (across, down) pixels away, linearly between the pixels; nothing beyond the picture.
 
-    What the drift has carried out says nothing; the edge must not be counted again and again.
+    ``across`` and ``down`` are (y, x), or (1, 1) for all pixels. What has been carried out says nothing; the edge must
+    not be counted again and again.
     """
     ny, nx = field.shape
+    last_j, last_i = across.shape[0] - 1, across.shape[1] - 1
     for j in range(ny):
         for i in range(nx):
-            if -0.5 <= j + down <= ny - 0.5 and -0.5 <= i + across <= nx - 0.5:
-                y, x = min(max(j + down, 0.0), ny - 1.0), min(max(i + across, 0.0), nx - 1.0)
+            there_y, there_x = j + down[min(j, last_j), min(i, last_i)], i + across[min(j, last_j), min(i, last_i)]
+            if -0.5 <= there_y <= ny - 0.5 and -0.5 <= there_x <= nx - 0.5:
+                y, x = min(max(there_y, 0.0), ny - 1.0), min(max(there_x, 0.0), nx - 1.0)
                 j0, i0 = min(int(y), ny - 2), min(int(x), nx - 2)
                 b, a = y - j0, x - i0
                 above = (1 - a) * field[j0, i0] + a * field[j0, i0 + 1]

@@ -134,17 +134,19 @@ def make_problem(
     following = options.drift != "spline" and settings.drift.law_correction
     follow = np.stack([-moments[term.name] for term in terms]) if following else None
     window = prepare_window(train, options.max_points, settings.run.seed, options.undo_coding)
+    flow = None if carried is None else carried.flow
+    window = window.carried_by(flow, velocity)
     positive = tuple(i for i, term in enumerate(terms) if term.name in options.positive)
     law = Law(LAW, coefficient_scales(window, terms, values), positive, None, tuple(terms), values, follow)
     return Problem(
         window=window,
         unknowns=Unknowns((law, *_motion(train.times, options, carried))),
         velocity=velocity,
-        rollout=bound_substeps(window, terms, values, settings.rollout, None if carried is None else carried.flow),
+        rollout=bound_substeps(window, terms, values, settings.rollout, flow),
         start_frames=max(LEAST_START, len(train) // START_SHARE),
         workers=count_workers(settings.run.workers),
         variance=noise_variance(window),
-        flow=None if carried is None else carried.flow,
+        flow=flow,
     )
 
 

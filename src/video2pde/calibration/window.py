@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.field import Encoding, Field, Grid, Light
 from video2pde.field.cells import deconvolve_cells
+from video2pde.flow import Flow
+from video2pde.flow.paths import never_entered
 from video2pde.recording.encoding import correct_b_frames
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
@@ -53,6 +55,12 @@ class Window:
     def points(self) -> float:
         """How many space-time points count."""
         return float(self.weight.sum()) * len(self.times)
+
+    def carried_by(self, flow: Flow | None, drift: Array) -> Window:
+        """Leave out what a flow beside the drift (t, 2) brings in from outside the picture."""
+        if flow is None:
+            return self
+        return replace(self, weight=self.weight * never_entered(flow, drift, self.times, self.grid))
 
     def predict(
         self,

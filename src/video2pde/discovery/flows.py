@@ -212,10 +212,10 @@ def cross_validate(system: JointSystem, terms: Sequence[str], ridges: Sequence[R
     left = np.empty((len(ridges), BLOCKS))
     count = law.shape[1]
     for i, ridge in enumerate(ridges):
-        extra = np.zeros((len(scale), len(scale)))
-        extra[:count, :count] = TINY * np.eye(count)
+        # a mode that no test function of the other blocks sees is neither fitted nor penalised: TINY keeps it at zero
+        extra = TINY * np.eye(len(scale))
         if system.columns.shape[1]:
-            extra[count:, count:] = system.ridged(ridge) / np.outer(scale[count:], scale[count:])
+            extra[count:, count:] += system.ridged(ridge) / np.outer(scale[count:], scale[count:])
         for n in range(BLOCKS):
             gram, right = sum(g for m, g in enumerate(grams) if m != n), sum(r for m, r in enumerate(rights) if m != n)
             solution = np.linalg.solve(gram + extra * (1 - 1 / BLOCKS), right)

@@ -100,6 +100,7 @@ def block_residual(calibration: Calibration, train: Field, settings: Settings) -
     noise, _ = cell_noise(train.values)
     window = prepare_window(train, None, settings.run.seed, settings.calibration.undo_coding)
     fit = calibration.fit
+    window = window.carried_by(calibration.model.flow, fit.velocity)
     law = replace(calibration.model, coefficients=tuple(float(c) for c in fit.coefficients))
     drift_only = Model((), (), (1.0, 1.0), law.flow)
     first, behind = _roll(window, [law], fit.start[None], fit.velocity, settings)
