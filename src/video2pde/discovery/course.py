@@ -5,18 +5,21 @@
 is linear in q for a known θ and in θ for a known q: each is fitted in turn, the law beside it, until neither changes.
 That has far fewer unknowns than a flow in which every mode goes its own way, and so follows changes that are as fast
 as a test function is wide. What is turned on or off stays so for a while: θ's total variation is penalised, which lets
-it jump, but not waver in between or at the ends of the window, where few test functions reach.
+it jump, but not waver in between or at the ends of the window, where few test functions reach. Where the film prefers
+it, θ has few levels with ramps between them (``steps``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.discovery.flows import flow_columns, penalty, Ridge
+from video2pde.discovery.steps import choose_course, Misfit, Splines
 from video2pde.discovery.weak import WeakSystem
 from video2pde.discovery.weighted import TimeMoments
 from video2pde.drift import Drift
@@ -32,6 +35,8 @@ STIFF = 1e-2
 """Penalty on a change from one spline to the next, relative to the columns, ..."""
 JUMP = 0.05
 """... and the change, relative to the largest strength, beyond which it no longer grows with the square."""
+TILE = 4.0
+"""Side of the tiles that quarters of the picture are made of, in widths of a test function."""
 TINY = 1e-12
 
 
@@ -53,25 +58,67 @@ def find_course(systems: Sequence[Timed], drift: Drift, shape: FlowShape, ridge:
     count = int(np.clip(round(len(widest.field) / widest.widths.t), FEWEST, MOST))
     parts = [(each.law, flow_columns(each.moments, drift, replace(shape, in_time=count))) for each in systems]
     rough = penalty(shape, widest.field.grid, ridge)
-    steps = np.diff(np.eye(count), axis=0)
     ends = np.cumsum([len(law.b) for law, _ in parts])[:-1]
     course, noise = np.ones(count), np.ones(len(parts))
     for _ in range(TURNS):
-        known = np.concatenate([law.theta / n for (law, _), n in zip(parts, noise, strict=True)])
-        known /= np.maximum(np.linalg.norm(known, axis=0), 1e-300)
-        b = np.concatenate([law.b / n for (law, _), n in zip(parts, noise, strict=True)])
+        known, b = _weighed(parts, noise)
         modes, _ = _fit(known, _contract("mlk,l->mk", parts, course, noise), rough, b)
-        # the squares of jumps, divided by the jumps of the turn before: their sum is the total variation
-        soft = steps / np.sqrt(np.maximum(np.abs(steps @ course), JUMP))[:, None]
-        found, left = _fit(known, _contract("mlk,k->ml", parts, modes, noise), STIFF * soft.T @ soft, b)
+        columns = _contract("mlk,k->ml", parts, modes, noise)
+        found, left = _fit(known, columns, STIFF * _jumps(course), b)
         noise *= [np.sqrt(np.mean(part**2)) for part in np.split(left, ends)]
         noise /= noise[0]
-        found /= max(float(np.abs(found).max()), 1e-300) * (np.sign(found.sum()) or 1.0)
+        found = _largest_is_one(found)
         change = float(np.abs(found - course).max())
         course = found
         if change < SETTLED:
             break
-    return tuple(float(value) for value in course)
+    times = widest.field.times
+    splines = Splines(replace(shape, in_time=count).time_functions(times).T, times)
+    quarters = np.concatenate([_quarters(each) for each in systems])
+    chosen = choose_course(_misfits(known, columns, b, quarters), splines, partial(_free, course), course)
+    return tuple(float(value) for value in _largest_is_one(chosen))
+
+
+def _weighed(parts: Sequence[tuple[WeakSystem, Array]], noise: Array) -> tuple[Array, Array]:
+    """Return the law's columns, each of size one, and b of all systems, divided by their noise."""
+    known = np.concatenate([law.theta / n for (law, _), n in zip(parts, noise, strict=True)])
+    b = np.concatenate([law.b / n for (law, _), n in zip(parts, noise, strict=True)])
+    return known / np.maximum(np.linalg.norm(known, axis=0), 1e-300), b
+
+
+def _largest_is_one(course: Array) -> Array:
+    return np.asarray(course / (max(float(np.abs(course).max()), 1e-300) * (np.sign(course.sum()) or 1.0)))
+
+
+def _jumps(course: Array) -> Array:
+    """Return the squares of jumps, divided by the jumps of the turn before: their sum is the total variation."""
+    steps = np.diff(np.eye(len(course)), axis=0)
+    soft = steps / np.sqrt(np.maximum(np.abs(steps @ course), JUMP))[:, None]
+    return np.asarray(soft.T @ soft)
+
+
+def _free(course: Array, misfit: Misfit) -> Array:
+    """Fit a course under its total variation, near a course that has jumps already."""
+    matrix = misfit.matrix + STIFF * float(np.mean(np.diag(misfit.matrix))) * _jumps(course)
+    matrix[np.diag_indices(len(matrix))] += TINY * np.trace(matrix) / len(matrix)
+    return np.linalg.solve(matrix, misfit.slope)
+
+
+def _quarters(system: Timed) -> NDArray[np.int64]:
+    """Deal the centres out to four quarters, tiles of the picture in turn."""
+    widths = system.moments.widths
+    tiles = np.floor(system.law.centres[:, 1:] / (TILE * np.array([widths.y, widths.x]))).astype(np.int64) % 2
+    return np.asarray(2 * tiles[:, 0] + tiles[:, 1])
+
+
+def _misfits(known: Array, columns: Array, b: Array, quarters: NDArray[np.int64]) -> list[Misfit]:
+    """Return what a course leaves of each quarter, beside the law."""
+    law, _ = np.linalg.qr(known)
+    beside, left = columns - law @ (law.T @ columns), b - law @ (law.T @ b)
+    return [
+        Misfit(beside[here].T @ beside[here], beside[here].T @ left[here])
+        for here in (quarters == quarter for quarter in np.unique(quarters))
+    ]
 
 
 def _contract(axes: str, parts: Sequence[tuple[WeakSystem, Array]], amounts: Array, noise: Array) -> Array:

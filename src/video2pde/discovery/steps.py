@@ -1,0 +1,114 @@
+"""What is turned on and off: a course of few levels with ramps between them, where the film prefers it to any other.
+
+A course on splines has a value for every width of a test function, and each carries noise. Few levels have far fewer
+unknowns. Which of both it is, is asked of the film: each is fitted to three quarters of the picture and compared with
+what the fourth one shows, since a flow of one shape has the same course everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import ndtr
+
+Array = NDArray[np.float64]
+
+MOST_STEPS = 3
+"""Ramps of a course at most."""
+SHORTEST, LONGEST = 1.0, 0.3
+"""Width (a standard deviation) of a ramp: frames at least, and share of the window at most."""
+TRIES = 300
+"""Evaluations for each unknown of a ramp."""
+TINY = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """What a course θ leaves, θᵀAθ − 2gᵀθ + a constant, of one part of the picture or of several."""
+
+    matrix: Array
+    slope: Array
+
+    def __add__(self, other: Misfit) -> Misfit:
+        return Misfit(self.matrix + other.matrix, self.slope + other.slope)
+
+    def of(self, course: Array) -> float:
+        return float(course @ self.matrix @ course - 2 * self.slope @ course)
+
+    def least(self, basis: Array) -> Array:
+        """Return the course in the span of a basis (l, k) that leaves least."""
+        matrix = basis.T @ self.matrix @ basis
+        matrix[np.diag_indices(len(matrix))] += TINY * np.trace(matrix) / len(matrix)
+        return np.asarray(basis @ np.linalg.solve(matrix, basis.T @ self.slope))
+
+
+Fitter = Callable[[Misfit], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Splines:
+    """The splines of a course: their values (t, l) at the times."""
+
+    values: Array
+    times: Array
+
+    def ramps(self, centres: Array, widths: Array) -> Array:
+        """Return a constant and ramps from 0 to 1, as coefficients of the splines, (l, 1 + n)."""
+        rising = ndtr((self.times[:, None] - centres) / widths)
+        functions = np.concatenate([np.ones((len(self.times), 1)), rising], axis=1)
+        return np.asarray(self._nearest @ functions)
+
+    @cached_property
+    def _nearest(self) -> Array:
+        """Make the coefficients nearest to values at the times."""
+        return np.linalg.pinv(self.values)
+
+
+def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, course: Array) -> Array:
+    """Return the course, free or of few levels, that says most about the quarters it was not fitted to.
+
+    ``free`` fits a course without levels; ``course`` is where ramps are looked for.
+    """
+    fitters = [free, *(partial(fit_steps, splines, course, count) for count in range(1, MOST_STEPS + 1))]
+    left = [
+        sum(fold.of(fitter(_sum([other for other in folds if other is not fold]))) for fold in folds)
+        for fitter in fitters
+    ]
+    return fitters[int(np.argmin(left))](_sum(folds))
+
+
+def _sum(parts: Sequence[Misfit]) -> Misfit:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def fit_steps(splines: Splines, course: Array, count: int, misfit: Misfit) -> Array:
+    """Fit so many ramps, from where the course changes most."""
+    times = splines.times
+    span = float(times[-1] - times[0])
+    frame = span / (len(times) - 1)
+    changed = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(splines.values @ course)))])
+    places = np.interp((np.arange(count) + 0.5) / count * changed[-1], changed, times)
+    narrow, wide = np.log(SHORTEST * frame), np.log(LONGEST * span)
+
+    def levels(place: Array) -> Array:
+        centres, widths = np.split(place, 2)
+        return misfit.least(splines.ramps(centres, np.exp(np.clip(widths, narrow, wide))))
+
+    def left(place: Array) -> float:
+        centres, widths = np.split(place, 2)
+        beyond = np.maximum(times[0] - centres, 0) + np.maximum(centres - times[-1], 0)
+        beyond += frame * (np.maximum(narrow - widths, 0) + np.maximum(widths - wide, 0))
+        return misfit.of(levels(place)) * (1 - float(beyond.sum()) / span)
+
+    begin = np.concatenate([places, np.full(count, np.log(2 * frame))])
+    simplex = np.vstack([begin, begin + np.diag([*[span / 20] * count, *[1.0] * count])])
+    options = {"maxfev": TRIES * len(begin), "initial_simplex": simplex, "xatol": 1e-3 * frame, "fatol": 0.0}
+    return levels(minimize(left, begin, method="Nelder-Mead", options=options).x)
