@@ -101,7 +101,7 @@ def _free(course: Array, misfit: Misfit) -> Array:
     """Fit a course under its total variation, near a course that has jumps already."""
     matrix = misfit.matrix + STIFF * float(np.mean(np.diag(misfit.matrix))) * _jumps(course)
     matrix[np.diag_indices(len(matrix))] += TINY * np.trace(matrix) / len(matrix)
-    return np.linalg.solve(matrix, misfit.slope)
+    return np.asarray(np.linalg.solve(matrix, misfit.slope))
 
 
 def _quarters(system: Timed) -> NDArray[np.int64]:

@@ -66,7 +66,7 @@ class Splines:
     @cached_property
     def _nearest(self) -> Array:
         """Make the coefficients nearest to values at the times."""
-        return np.linalg.pinv(self.values)
+        return np.asarray(np.linalg.pinv(self.values))
 
 
 def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, course: Array) -> Array:
@@ -74,11 +74,8 @@ def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, cours
 
     ``free`` fits a course without levels; ``course`` is where ramps are looked for.
     """
-    fitters = [free, *(partial(fit_steps, splines, course, count) for count in range(1, MOST_STEPS + 1))]
-    left = [
-        sum(fold.of(fitter(_sum([other for other in folds if other is not fold]))) for fold in folds)
-        for fitter in fitters
-    ]
+    fitters: list[Fitter] = [free, *(partial(fit_steps, splines, course, count) for count in range(1, MOST_STEPS + 1))]
+    left = [sum(fold.of(fit(_sum([f for f in folds if f is not fold]))) for fold in folds) for fit in fitters]
     return fitters[int(np.argmin(left))](_sum(folds))
 
 
