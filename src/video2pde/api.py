@@ -70,7 +70,7 @@ def run(
     with ExitStack() as stack:
         if out is None:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="video2pde-"))) / "run"
-            until = "recovery" if until is None else until  # all but the report
+            until = "comparison" if until is None else until  # all but the report
         else:
             place = Path(out)
         if isinstance(recording, str | os.PathLike):

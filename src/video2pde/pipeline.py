@@ -3,7 +3,8 @@
 Every stage's artefact is kept in the run folder under a key made of what it was made from, of the sections of the
 settings that it is given, and of the code that computes it, so that a run continues where it stopped, and a change
 recomputes only what depends on it. The test window is cut off before the first stage that could see it and is read by
-``evaluate`` alone, after the choice is frozen.
+``evaluate`` alone, after the choice is frozen. The inverse PINN is a second opinion: result and page are there before
+it is trained, and the page is completed with it.
 
 To add a stage: a field of ``record.Run``, a line of :data:`MADE_FROM`, and a call of ``work.stage``.
 """
@@ -20,15 +21,19 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
+from video2pde.field import Field
 from video2pde.publish import publish
 from video2pde.record import is_artefact, Run
 from video2pde.record import STAGES as RECORDED
 from video2pde.recording.read import read_recording
 from video2pde.recording.source import hash_recording, open_recording
+from video2pde.refinement.result import Refinement
+from video2pde.result import headline
 from video2pde.runs.code import hash_code
 from video2pde.runs.events import Events, QuietEvents
-from video2pde.runs.folder import RunFolder, STANDING
+from video2pde.runs.folder import PAGE, RESULT, RunFolder, STANDING
 from video2pde.runs.keys import stage_key
 from video2pde.settings import RecordingSettings, Settings
 from video2pde.stages.calibration import calibrate_contenders
@@ -39,7 +44,7 @@ from video2pde.stages.front import final_models, recalibrate_fronts
 from video2pde.stages.recovery import measure_recovery
 from video2pde.stages.refinement import refine_contenders
 from video2pde.stages.steadiness import follow_coefficients
-from video2pde.stages.structure import discover_structure
+from video2pde.stages.structure import Contender, discover_structure, Discovery
 from video2pde.stages.validation import compare_refined, validate_models
 from video2pde.stages.windows import choose_windows
 
@@ -48,6 +53,8 @@ REPORT = "report"
 WINDOWS = ("split", "regression")
 """The sections that say where the windows are."""
 STAGES = {**RECORDED, REPORT: "page, figures, tables"}
+OPINION = ("refinement", "comparison")
+"""The stages of the inverse PINN, which change nothing in the result unless the fits start from it."""
 IN_PARTS = ("calibration",)
 """Stages that keep their parts while they go on, so that an interrupted one repeats none of them."""
 ROLLOUTS = ("drift", "weak", "rollout", "run")
@@ -60,9 +67,7 @@ MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ("split", "drift", "weak", "regression", "identifiability", "terms", "libraries", "rollout", "run"),
     ),
     "validation": (("discovery",), ROLLOUTS),
-    "refinement": (("discovery",), ("refinement", "run")),
-    "comparison": (("refinement",), ROLLOUTS),
-    "calibration": (("refinement",), ("drift", "calibration", "rollout", "run")),
+    "calibration": (("discovery", "refinement"), ("drift", "calibration", "rollout", "run")),
     "fit": (
         ("calibration",),
         ("recording", "frap", "weak", "calibration", "rollout", "run", "regression", "terms", "libraries"),
@@ -73,8 +78,11 @@ MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "test": (("selection",), ROLLOUTS),
     "recovery": (("test",), ("frap",)),
     "steadiness": (("calibration",), ("drift", "calibration", "rollout", "run", "steadiness")),
+    "refinement": (("discovery",), ("refinement", "run")),
+    "comparison": (("refinement",), ROLLOUTS),
 }
-"""For each stage, the stages whose artefacts it is given, and the sections of the settings; it cannot read others."""
+"""For each stage, the stages whose artefacts it is given, as far as they come before it in this run, and the sections
+of the settings; it cannot read others."""
 
 
 def run_pipeline(
@@ -113,15 +121,15 @@ def run_pipeline(
     events = events or QuietEvents()
     # one thread of linear algebra: with more, sums are taken in an order that depends on the machine's cores
     with threadpool_limits(1), RunFolder(out, events) as folder:
-        work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings))
+        leave = partial(publish, folder.path, latex=latex, figures=figures) if until in (None, REPORT) else None
+        work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings), leave)
         folder.claim(_identify(Path(film), settings), overwrite)
         folder.begin(settings)
         try:
             _run_stages(work, Path(film))
         except _EndHere:
             return work.run
-        if until is None or until == REPORT:
-            work.report(latex, figures)
+        work.report()
         return work.run
 
 
@@ -154,11 +162,9 @@ def _run_stages(work: _Work, film: Path) -> None:
     work.stage("validation", validate_models, *scored, found.models, found.diffusion)
 
     contenders = found.contenders if found.identifiability.law_seen else ()
-    apart = {"events": work.events, "folder": work.folder.stages}
-    refined = work.stage("refinement", refine_contenders, contenders, train, train_drift, found, **apart)
-    work.stage("comparison", compare_refined, *scored, contenders, refined, found.diffusion)
-
-    fitted = (train, train_drift, found, refined)
+    opinion = partial(_second_opinion, work, contenders, (train, train_drift), scored, found)
+    first = work.run.settings.refinement.first
+    fitted = (train, train_drift, found, opinion() if first else {})
     calibrations = work.stage("calibration", calibrate_contenders, contenders, *fitted, events=work.events)
     tests = work.stage("fit", test_calibrated, train, train_drift, windows, found, calibrations)
     fronts = work.stage("front", recalibrate_fronts, contenders, calibrations, *fitted)
@@ -172,6 +178,23 @@ def _run_stages(work: _Work, film: Path) -> None:
         work.stage("recovery", measure_recovery, recording.field)
     if work.run.settings.regression.law is not None and work.run.settings.steadiness.parts > 1:
         work.stage("steadiness", follow_coefficients, contenders, calibrations, train, train_drift, found)
+    if not first:
+        work.answer(bool(contenders))
+        opinion()
+
+
+def _second_opinion(
+    work: _Work,
+    contenders: Sequence[Contender],
+    fitted: tuple[Field, Drift],
+    scored: tuple[Field, slice, Drift],
+    found: Discovery,
+) -> Mapping[str, Refinement]:
+    """Train the inverse PINN on the training window and its drift, and score it on the validation window."""
+    apart = {"events": work.events, "folder": work.folder.stages}
+    refined = work.stage("refinement", refine_contenders, contenders, *fitted, found, **apart)
+    work.stage("comparison", compare_refined, *scored, contenders, refined, found.diffusion)
+    return refined
 
 
 class _EndHere(Exception):
@@ -179,12 +202,23 @@ class _EndHere(Exception):
 
 
 class _Work:
-    """Carry the stages out: keep the folder, the record so far, who is told, and the keys of finished stages."""
+    """Carry the stages out: keep the folder, the record so far, who is told, and the keys of finished stages.
 
-    def __init__(self, folder: RunFolder, settings: Settings, events: Events, until: str | None, film: str) -> None:
+    ``leave`` writes the files that a run leaves; None: none are asked for.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        settings: Settings,
+        events: Events,
+        until: str | None,
+        film: str,
+        leave: Callable[..., Run] | None,
+    ) -> None:
         self.folder, self.events = folder, events
         self.run = Run(settings)
-        self._until, self._film = until, film
+        self._until, self._film, self._leave = until, film, leave
         self._keys: dict[str, str] = {}
 
     def stage(self, name: str, compute: Callable[..., Artefact], *inputs: Any, **company: Any) -> Artefact:
@@ -198,18 +232,16 @@ class _Work:
         company : what changes nothing in the artefact: who is told, where checkpoints are kept.
         """
         self.events.stage(name, STAGES[name])
-        after, sections = MADE_FROM[name]
-        settings = self.run.settings.only(*sections)
-        key = self._keys[name] = stage_key(
-            name,
-            [self._film, *(self._keys[stage] for stage in after)],
-            {section: getattr(settings, section) for section in sections},
-            code=hash_code(compute.__module__),
-        )
+        settings = self.run.settings.only(*MADE_FROM[name][1])
+        key = self._keys[name] = self._key(name, compute)
         if name in IN_PARTS:
             company["keep"] = self.folder.keep_parts(name, key)
         artefact, seconds, cached = self.folder.stage(
-            name, key, lambda: compute(*inputs, settings, **company), accepts=partial(is_artefact, name)
+            name,
+            key,
+            lambda: compute(*inputs, settings, **company),
+            accepts=partial(is_artefact, name),
+            beside=name in OPINION and not self.run.settings.refinement.first,
         )
         entered: dict[str, Any] = {name: artefact}
         self.run = replace(self.run, timings={**self.run.timings, name: seconds}, **entered)
@@ -219,8 +251,33 @@ class _Work:
             raise _EndHere
         return artefact
 
-    def report(self, latex: bool, figures: bool) -> None:
-        """Write what the run leaves behind, and take down how long that took."""
+    def _key(self, name: str, compute: Callable[..., Any]) -> str:
+        """Return the key of a stage whose turn it is."""
+        after, sections = MADE_FROM[name]
+        return stage_key(
+            name,
+            [self._film, *(self._keys[stage] for stage in after if stage in self._keys)],
+            {section: getattr(self.run.settings, section) for section in sections},
+            code=hash_code(compute.__module__),
+        )
+
+    def answer(self, contested: bool) -> None:
+        """Write result and page before the inverse PINN is trained; ``contested``: there are laws to train it for."""
+        wanted = contested and self.run.settings.refinement.enabled and self._leave is not None
+        if not wanted or self.folder.has("refinement", self._key("refinement", refine_contenders)):
+            return
+        if not all((self.folder.path / name).is_file() for name in (RESULT, PAGE)):
+            self.report(whole=False)
+        self.events.note(
+            f"{headline(self.run)}. Result and page are in {self.folder.path}; the inverse PINN follows as a second "
+            "opinion, and Ctrl-C loses neither"
+        )
+
+    def report(self, whole: bool = True) -> None:
+        """Write what the run leaves behind, where that is asked for; ``whole``: with the figures beside the page."""
+        if self._leave is None:
+            return
+        before = self.run.timings.get(REPORT, 0.0)
         self.events.stage(REPORT, STAGES[REPORT])
-        self.run = publish(self.folder.path, self.run, latex, figures)
-        self.events.done(REPORT, self.run.timings[REPORT], False)
+        self.run = self._leave(self.run, whole=whole)
+        self.events.done(REPORT, self.run.timings[REPORT] - before, False)

@@ -25,16 +25,17 @@ from video2pde.using.modelfile import SavedModel
 from video2pde.using.schema import SavedRegion
 
 
-def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True) -> Run:
+def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True, whole: bool = True) -> Run:
     """Write what a run leaves behind, each file whole or not at all.
 
     A finished run gets ``result.json`` and, where there is a law, ``model.json``; an unfinished one the tables,
     figures and sections of the stages that it has. Figures take most of the time: the page is written as soon as its
-    own are there. Without them it lacks a few pictures, and those of an earlier run stay.
+    own are there. Without them it lacks a few pictures, and those of an earlier run stay. Where the run goes on
+    (``whole`` False), those that the page does not show are left to the next call.
 
     Returns
     -------
-    The run, with the seconds that this took among its timings.
+    The run, with the seconds that this and earlier calls took among its timings.
     """
     began = time.perf_counter()
     model = save_model(run) if run.test is not None else None
@@ -51,10 +52,11 @@ def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True) -
         write_page(compose_page(Story(run, pictures, analysis, model)), folder / PAGE)
 
     if figures:
-        write_figures(run, folder / "figures", show)
+        write_figures(run, folder / "figures", show, whole)
     else:
         show({})
-    done = replace(run, timings={**run.timings, "report": time.perf_counter() - began})
+    seconds = run.timings.get("report", 0.0) + time.perf_counter() - began
+    done = replace(run, timings={**run.timings, "report": seconds})
     if run.test is not None:
         # once more: how long the report takes is known only now
         write_text(folder / RESULT, json_text(done.to_json()))

@@ -54,13 +54,14 @@ class Run:
     drift : of the frames before the test window.
     discovery : weak system, sparse fits and identifiability of every library.
     validation : rollouts of the sparse fits over the validation window.
-    refinement, calibration, fit, front : by library.
-    comparison : rollouts of weak and refined coefficients; None also where nothing was refined.
+    calibration, fit, front : by library.
     calibrated_validation : rollouts of the calibrated laws over the validation window.
     selection : the choice, frozen.
     test : the held-out frames, predicted once.
     recovery : a bleach's recovery in numbers; a text where there is none to be seen, None where it was not asked for.
     steadiness : a named law's coefficients in parts of the training window; a text says why not, None without a name.
+    refinement : the inverse PINN's coefficients, by library.
+    comparison : rollouts of weak and refined coefficients; None also where nothing was refined.
 
     Examples
     --------
@@ -75,8 +76,6 @@ class Run:
     drift: Drift | None = field(default=None, metadata={STAGE: "background, centroid, drift"})
     discovery: Discovery | None = field(default=None, metadata={STAGE: "weak form, sparse fits, identifiability"})
     validation: Validation | None = field(default=None, metadata={STAGE: "rollouts of every library"})
-    refinement: Mapping[str, Refinement] = field(default_factory=dict, metadata={STAGE: "inverse PINN"})
-    comparison: Validation | None = field(default=None, metadata={STAGE: "weak and refined coefficients side by side"})
     calibration: Mapping[str, Calibration] = field(
         default_factory=dict, metadata={STAGE: "rollout calibration and bootstrap"}
     )
@@ -91,6 +90,8 @@ class Run:
     test: Evaluation | None = field(default=None, metadata={STAGE: "the held-out frames, once"})
     recovery: Recovery | str | None = field(default=None, metadata={STAGE: "recovery after a bleach"})
     steadiness: InParts | str | None = field(default=None, metadata={STAGE: "the named law in parts of the recording"})
+    refinement: Mapping[str, Refinement] = field(default_factory=dict, metadata={STAGE: "inverse PINN"})
+    comparison: Validation | None = field(default=None, metadata={STAGE: "weak and refined coefficients side by side"})
 
     def has(self, stage: str) -> bool:
         """Tell whether a stage has been run."""

@@ -218,6 +218,14 @@ def _test(test: Validation, chosen: str | None) -> dict[str, Any]:
     }
 
 
+def headline(run: Run) -> str:
+    """Say in one line what was found."""
+    if run.selection is None:
+        return "nothing has been chosen yet"
+    verdict = VERDICTS[run.selection.verdict]
+    return verdict if run.chosen is None else f"{verdict}: {run.chosen.model.equation.text}"
+
+
 def summarise(run: Run) -> str:
     """Say what was found, for the terminal: equation with intervals, verdict, errors, warnings."""
     if run.selection is None:

@@ -24,7 +24,7 @@ from video2pde.runs.listing import summarise_run, UNFINISHED
 from video2pde.settings import load_settings, Settings
 
 BEFORE_TEST = list(STAGES)[1 : list(STAGES).index("test")]
-NOT_HERE = ("report", "recovery", "steadiness")  # the one is no stage, the others only where they are asked for
+NOT_HERE = ("report", "recovery", "steadiness", "refinement", "comparison")  # after the test, or where asked for
 """The stages from the drift to the choice."""
 
 

@@ -104,10 +104,10 @@ def test_every_stage_has_a_command_that_keeps_the_settings_of_the_run(
     assert [given[3] for given in pipeline.calls] == [
         "discovery",
         "validation",
-        "refinement",
         "front",
         "selection",
         "test",
+        "comparison",
     ]
     assert all(given[2] == used for given in pipeline.calls)
     assert "stage 'discovery' is done" in capsys.readouterr().err

@@ -80,10 +80,10 @@ class StageCommand:
 STAGE_COMMANDS = (
     StageCommand("discover", "discovery", "Measure the drift, fit every library, and see what can be told apart."),
     StageCommand("validate", "validation", "Roll every library out over the validation frames."),
-    StageCommand("refine", "refinement", "Refine the contenders' coefficients by the inverse PINN."),
     StageCommand("calibrate", "front", "Fit the contenders' rollouts, with intervals, and to the fronts."),
     StageCommand("select", "selection", "Choose the law and freeze the choice."),
     StageCommand("evaluate", "test", "Predict the held-out frames with the chosen law, once."),
+    StageCommand("refine", "comparison", "Refine the contenders' coefficients by the inverse PINN, a second opinion."),
 )
 
 

@@ -61,11 +61,11 @@ def collect_figures(run: Run) -> list[Drawing]:
     ]
 
 
-def write_figures(run: Run, folder: Path, show: Callable[[dict[str, bytes]], None]) -> None:
+def write_figures(run: Run, folder: Path, show: Callable[[dict[str, bytes]], None], whole: bool = True) -> None:
     """Write every figure as PNG and PDF, those of the page first.
 
-    ``show`` is given small PNGs for the page, by name, as soon as they are there. Figures that an earlier run left and
-    this one does not have are removed.
+    ``show`` is given small PNGs for the page, by name, as soon as they are there; without ``whole`` that is all.
+    Figures that an earlier run left and this one does not have are removed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     drawings = collect_figures(run)
@@ -79,14 +79,15 @@ def write_figures(run: Run, folder: Path, show: Callable[[dict[str, bytes]], Non
                 kept[name] = draw()
                 pictures[name] = _small_png(style.save_png(kept[name], folder / name))
     show(pictures)
-    for name, draw in drawings:
+    for name, draw in drawings if whole else ():
         with style.apply():
             if name in kept:
                 style.save_pdf(kept.pop(name), folder / name)
             else:
                 style.save(draw(), folder / name)
     gc.unfreeze()
-    _forget_old(folder, [name for name, _ in drawings])
+    if whole:
+        _forget_old(folder, [name for name, _ in drawings])
 
 
 def _small_png(path: Path) -> bytes:

@@ -162,6 +162,7 @@ class RunFolder:
         compute: Callable[[], Artefact],
         *,
         accepts: Callable[[Any], bool] = lambda _: True,
+        beside: bool = False,
     ) -> Stage[Artefact]:
         """Return the stage's artefact: from its file where ``key`` fits, else computed and written.
 
@@ -171,17 +172,29 @@ class RunFolder:
         key : see ``keys.stage_key``.
         compute : makes the artefact.
         accepts : tells whether an artefact is one of this stage; a file with anything else in it is not used.
+        beside : nothing that the run shows was made from this stage: it stays while the stage is computed.
         """
         path = self._place(name)
         self._names.append(name)
         found: Stage[Artefact] | None = self._load(path, name, key, accepts)
         if found is None:
-            self._withdraw()  # it came from an artefact that is replaced now
+            if not beside:
+                self._withdraw()  # it came from an artefact that is replaced now
             seconds = self._compute(path, name, key, compute)
             for part in self.stages.glob(f"{name}-part-*.npz"):
                 part.unlink()
             return Stage(load_artefact(path), seconds, cached=False)
         return found
+
+    def has(self, name: str, key: str) -> bool:
+        """Tell whether the folder holds a stage's artefact under this key, wherever in the order it was made."""
+        for path in self.stages.glob(f"[0-9][0-9]-{name}.npz"):
+            try:
+                if read_meta(path).get("key") == key:
+                    return True
+            except InputError:
+                continue  # damaged: it is computed again
+        return False
 
     def keep_parts(self, name: str, key: str) -> Keep:
         """Return what keeps the parts of a stage while it goes on, so that an interrupted stage repeats none of them.

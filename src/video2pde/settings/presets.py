@@ -26,6 +26,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "regression": {"threshold_on": "coefficient", "threshold": 1e-3},
         "rollout": {"viscosity": 0.01, "start_frames": 1},
         "refinement": {
+            "first": True,
             "width": 128,
             "depth": 6,
             "pretrain_steps": 5000,

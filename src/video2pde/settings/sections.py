@@ -283,6 +283,11 @@ class RefinementSettings(Section):
     """Inverse PINN."""
 
     enabled: bool = Field(True, description="run the inverse-PINN stage")
+    first: bool = Field(
+        False,
+        description="train it before the calibration, which then starts from its coefficients, too, and so does the "
+        "front-aware fit; off: once result and page are there, as a second opinion",
+    )
     contenders: Count = Field(2, description="how many contenders are refined, the best explained first")
     width: Count = Field(64, description="neurons per layer")
     depth: Count = Field(4, description="hidden layers")

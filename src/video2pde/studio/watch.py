@@ -16,8 +16,6 @@ STAGES = {
     "drift": "background, centroid, drift",
     "discovery": "weak form, sparse fits, identifiability",
     "validation": "rollouts of every library",
-    "refinement": "inverse PINN",
-    "comparison": "weak and refined coefficients side by side",
     "calibration": "rollout calibration and bootstrap",
     "fit": "what the laws leave, against what noise leaves",
     "front": "front-aware recalibration",
@@ -26,6 +24,8 @@ STAGES = {
     "test": "the held-out frames, once",
     "recovery": "recovery after a bleach",
     "steadiness": "the named law in parts of the recording",
+    "refinement": "inverse PINN",
+    "comparison": "weak and refined coefficients side by side",
     "report": "page, figures, tables",
 }
 """The pipeline's stages, repeated here because importing the pipeline takes seconds; a test compares the two."""

@@ -17,6 +17,8 @@ from video2pde.study.plan import FilmPlan, Plan
 from video2pde.study.trends import Condition
 from video2pde.tasks import Failed, Workforce
 
+LAST = "comparison"
+"""The last stage of a film's run, before its report."""
 FILMS = "films"
 """Folder of the study that holds the runs."""
 WAIT_SECONDS, WAITS = 2.0, 150
@@ -88,11 +90,19 @@ def run_film(task: FilmTask) -> float:
 
 
 def _run_what_is_left(task: FilmTask) -> None:
-    """Run the stages; a result that is still there afterwards belongs to them, and needs no new report."""
-    last = "recovery" if task.settings.frap.enabled else "test"
-    run_pipeline(task.path, task.folder, task.settings, until=last)
-    if not (Path(task.folder) / RESULT).is_file():
+    """Run the stages; a result that names them all afterwards belongs to them, and needs no new report."""
+    run_pipeline(task.path, task.folder, task.settings, until=LAST)
+    if not _is_published(Path(task.folder)):
         run_pipeline(task.path, task.folder, task.settings, figures=task.figures)
+
+
+def _is_published(folder: Path) -> bool:
+    """Tell whether the result was written with all that the run stands on."""
+    try:
+        timings = json.loads((folder / RESULT).read_text(encoding="utf-8"))["timings_s"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return set(_standing(folder)) <= set(timings)
 
 
 def _standing(folder: Path) -> Mapping[str, str]:

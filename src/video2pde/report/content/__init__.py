@@ -30,20 +30,20 @@ SECTIONS = (
     tell_sweep,
     tell_stability,
     tell_validation,
-    tell_refinement,
     tell_calibration,
     tell_steadiness,
     tell_fit,
     tell_front,
     tell_selection,
     tell_test,
+    tell_refinement,
     tell_analysis,
     tell_settings,
     tell_provenance,
     tell_timings,
     tell_warnings,
 )
-"""The page's sections, in the order of the stages."""
+"""The page's sections, in the order of the stages; the second opinion stands after the answer."""
 
 
 def compose_page(story: Story) -> Page:

@@ -9,6 +9,7 @@ import numpy as np
 from video2pde.agreement import NORMAL
 from video2pde.calibration import Calibration
 from video2pde.calibration.bootstrap import Bootstrap
+from video2pde.record import Run
 from video2pde.refinement.result import check_agreement, Refinement
 from video2pde.report.calibration_tables import list_budget, list_calibrated, list_fronts, list_refined, list_starts
 from video2pde.report.colours import BUDGET, library_colour, term_colour
@@ -35,13 +36,17 @@ from video2pde.stages import FRONT
 from video2pde.terms.words import coefficient_units
 
 MOST_STEPS = 600
+PENDING = (
+    "The second opinion is still to come: the network is trained once the result is there, and this page is completed "
+    "with it. A training that was stopped goes on with the same command."
+)
 
 
 def tell_refinement(story: Story) -> Section | None:
     """Tell what the inverse PINN made of the weak coefficients."""
     run = story.run
     if not run.has("refinement"):
-        return None
+        return Section("refinement", "Inverse PINN", PENDING) if _is_pending(run) else None
     if not run.refinement:
         why = (
             "switched off in the settings"
@@ -65,6 +70,11 @@ def tell_refinement(story: Story) -> Section | None:
         items.append(story.table(list_direct(run.comparison)))
         items += draw_over_time(run.comparison, [row.measured for row in run.comparison.rows])
     return Section("refinement", "Inverse PINN", _refinement_sentence(story), tuple(items))
+
+
+def _is_pending(run: Run) -> bool:
+    """Tell whether the answer is there and the inverse PINN is not yet."""
+    return run.test is not None and bool(run.calibration) and run.settings.refinement.enabled
 
 
 def _refinement_sentence(story: Story) -> str:
