@@ -145,6 +145,8 @@ def test_a_broken_assumption_is_noticed_and_named(law: str, change: str) -> None
         ("A", "immobile=0.2", "immobile part"),
         ("C", "immobile=0.2", "immobile part"),
         ("C", "halves=0.4", "coefficients in space"),
+        ("A", "pulse=1.2", "flow"),
+        ("C", "anisotropy=0.4", "anisotropy"),
     ],
 )
 def test_a_medium_that_breaks_an_assumption_is_noticed_and_named(law: str, change: str, name: str) -> None:
@@ -265,6 +267,14 @@ def test_every_suspect_has_columns_words_and_a_cure() -> None:
         assert np.isfinite(columns).all()
         assert suspect.meaning
         assert suspect.cure
+
+
+def test_a_flow_that_changes_is_asked_about_only_where_a_law_fails() -> None:
+    late = [suspect for suspect in SUSPECTS if suspect.late]
+    assert [suspect.name for suspect in late] == ["flow"]
+    view, fit = look(filmed("A"), "A")
+    asked = Asked(view, fit, "A", {"laplacian": 0.01}, "dark", 2.0)
+    assert not {id(suspect) for suspect, _ in asked.answers} & {id(suspect) for suspect in late}
 
 
 def test_light_and_decay_that_say_the_same_leave_the_law_its_coefficient() -> None:

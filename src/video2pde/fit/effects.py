@@ -122,6 +122,10 @@ def flow(c: Context) -> Array:
     return c.columns(stream_parts(*c.splines(FLOW_MODES)))
 
 
+def changing_flow(c: Context) -> Array:
+    return c.columns(stream_parts(*c.splines(FLOW_MODES)), spline_basis(c.times, SLOW_KNOTS))
+
+
 def _light(c: Context, in_time: Array) -> Array:
     """Light times a function of time: u changes by h(u) ġ/g."""
     flat, answer = c.flat(), LIGHT[c.observable]

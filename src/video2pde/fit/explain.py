@@ -42,8 +42,8 @@ NO_INTERVAL = 0.03
 EXPLAINS = 0.3
 """Share of what is left that a cause must take away to be named."""
 TIE = 6.0
-"""Difference of criteria from which one explanation is clearly better; of others beside the same law, that is named
-which is least likely by chance."""
+"""Difference of criteria from which one explanation is clearly better; of others beside the same law, the simplest is
+named, that with the fewest unknowns."""
 SIMPLE = 6
 """Columns up to which an effect beside a smaller law is as simple as a larger law."""
 CURVED = 3.0
@@ -84,8 +84,8 @@ class Asked:
 
     @cached_property
     def answers(self) -> list[tuple[Suspect, Score]]:
-        """What every suspect says about the law."""
-        return _ask(self, self.law)
+        """What every suspect says about the law, but for those that are asked late."""
+        return _ask(self, self.law, lambda suspect: suspect.late)
 
     @cached_property
     def doubted(self) -> dict[Suspect, float]:
@@ -236,13 +236,13 @@ def _moves(asked: Asked, law: LawFit, suspect: Suspect, answer: Score, shifts: M
 def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> Suspicion | None:
     """Name the effect that explains best what the law leaves, beside this law or beside one that is no larger."""
     others, own = _smaller(asked, named, refit, len(asked.law.names)), set(asked.law.names)
-    answers = asked.answers
+    answers, late = asked.answers, _ask(asked, asked.law, lambda suspect: not suspect.late)
     asked = replace(asked, measure=min((asked.law, *(law for _, law in others)), key=lambda law: law.expected))
     pairs = list[Suspicion]()
     for library, law in ((asked.library, asked.law), *others):
         pairs += [
             _as_suspicion(asked, law, library, suspect, answer)
-            for suspect, answer in (answers if law is asked.law else _ask(asked, law))
+            for suspect, answer in ([*answers, *late] if law is asked.law else _ask(asked, law))
             # a part of this law is no cause, and this law with one more term is among its own suspects
             if law is asked.law or not ({*law.names, *suspect.adds} <= own or {*law.names, *suspect.adds} >= own)
         ]
@@ -254,7 +254,7 @@ def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
         return None
     best = min(told, key=lambda pair: pair.criterion)
     alike = [pair for pair in told if pair.law == best.law and pair.criterion < best.criterion + TIE]
-    return min(alike, key=lambda pair: pair.log_chance)
+    return min(alike, key=lambda pair: (pair.columns, pair.criterion))
 
 
 def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> str:
@@ -278,7 +278,7 @@ def _no_rival(suspect: Suspect) -> bool:
 
     A response that a camera may well have is asked in other words (see :func:`_response_like`).
     """
-    return bool(suspect.adds) or suspect.name in (RESPONSE, *VARYING)
+    return bool(suspect.adds) or suspect.late or suspect.name in (RESPONSE, *VARYING)
 
 
 def _response_like(law: Model) -> str:

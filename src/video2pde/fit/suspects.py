@@ -23,7 +23,7 @@ class Suspect:
     """An effect: its columns (M, k), what it means and what to do.
 
     ``law_bound``: the columns depend on the law; ``searched``: unknowns that were chosen before the columns were made;
-    ``adds``: terms of the catalogue that it stands for.
+    ``adds``: terms of the catalogue that it stands for; ``late``: it is asked only once a law is known to fail.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Suspect:
     law_bound: bool = False
     searched: int = 0
     adds: tuple[str, ...] = ()
+    late: bool = False
 
 
 FLOW_CURE = 'a flow that is not uniform can be included with drift.flow = "auto"'
@@ -49,6 +50,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     Suspect("divergence", effects.thinning, "the surface spreads or contracts", FLOW_CURE),
     Suspect("divergence", effects.spreading, "the surface spreads or contracts, fed from below", FLOW_CURE),
     Suspect("flow", effects.flow, "the flow is not the same everywhere (an eddy, a jet)", FLOW_CURE),
+    Suspect("flow", effects.changing_flow, "the flow is not the same everywhere, and changes", FLOW_CURE, late=True),
     Suspect("gain", effects.gain, "the light or the exposure changes with time", LIGHT_CURE, law_bound=True),
     Suspect("gain", effects.steady_gain, "the light or the exposure changes steadily", LIGHT_CURE, law_bound=True),
     Suspect("flicker", effects.flicker, "the light flickers", LIGHT_CURE),
