@@ -4,7 +4,8 @@
 
 over some times of the training window and the front levels γ: J_pix the mean squared error of the field,
 J_radius the mean squared relative error of the equivalent front radius r_γ = √(A_γ/π), J_growth that of its
-change from one time to the next. The area is soft, A_γ = ∫ σ((u − γ)/s) dA, so that J is smooth.
+change from one time to the next. The area is soft, A_γ = ∫ σ((u − γ)/s) dA, so that J is smooth. It is minimised by
+Levenberg–Marquardt on normal equations, which are summed while the rollouts stream by.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
-from scipy.special import expit
 
 from video2pde.calibration.blocks import LAW
 from video2pde.calibration.fit import Fit
@@ -26,10 +25,15 @@ from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 Array = NDArray[np.float64]
 
 STEP = 1e-4
+"""Step of the differences that give the Jacobian, in units of the coefficients' scales."""
 LEAST_POSITIVE = 1e-3
 """Share of its scale at which a coefficient starts that must become positive."""
-PENALTY = 1e3
-"""Residual of a rollout that fails: finite, so that the optimiser steps back."""
+SMALL_STEP, SMALL_GAIN = 1e-5, 1e-8
+"""A fit has converged where the step that is left, or what it would gain, is this small relative to the whole."""
+FIRST_DAMPING, MOST_DAMPING, MOST_STEPS = 1e-4, 1e3, 30
+"""Levenberg–Marquardt's damping at the start, the one at which a fit is given up, and steps at most."""
+STEEP = 300.0
+"""Exponent up to which a product of exponentials stays finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +74,18 @@ def fit_front(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """The objective at a point: its parts J_pix, J_radius, J_growth, and the normal equations JᵀJ, Jᵀr of all."""
+
+    parts: tuple[float, float, float]
+    objective: float
+    hessian: Array
+    slope: Array
+
+
 class _Target:
-    """The objective's residuals, their observed side computed once."""
+    """The objective, its observed side computed once."""
 
     def __init__(
         self, problem: Problem, fit: Fit, settings: FrontSettings, rollout: RolloutSettings, background: Array
@@ -82,88 +96,146 @@ class _Target:
         self.levels = np.asarray(rollout.levels)
         self.background = background[self.frames]
         self.observed = window.values[self.frames]
-        self.radii = self._radii(self.observed.astype(float))
+        self.radii = self._radii(self.observed.astype(float), self.background)
         self.size = np.maximum(self.radii, 0.02 * self.radii.max())
 
-    def _radii(self, frames: Array) -> Array:
+    def _radii(self, frames: Array, background: Array) -> Array:
         """Return soft equivalent radii, (time, level)."""
         grid, weight = self.problem.window.grid, self.problem.window.weight
-        above = (frames - self.background[:, None, None]) / self.settings.softness
-        # level by level: all of them at once would be many times the frames
-        areas = [np.einsum("tyx,yx->t", expit(above - level / self.settings.softness), weight) for level in self.levels]
+        above = (frames - background[:, None, None]) / self.settings.softness
+        steps = self.levels / self.settings.softness
+        with np.errstate(over="ignore"):  # far below a level the share is 1/∞
+            if steps.max() < STEEP:
+                # σ(x − l) = 1/(1 + eˡ e⁻ˣ): one exponential for all levels
+                decay = np.exp(-above)
+                areas = [np.einsum("tyx,yx->t", 1.0 / (1.0 + np.exp(step) * decay), weight) for step in steps]
+            else:
+                areas = [np.einsum("tyx,yx->t", 1.0 / (1.0 + np.exp(step - above)), weight) for step in steps]
         return np.asarray(np.sqrt(np.stack(areas, axis=1) * grid.dx * grid.dy / np.pi))
 
-    def residuals(self, points: Sequence[Array]) -> list[Array]:
-        """Return the residual vector of several sets of coefficients, rolled out side by side."""
+    def sum_up(self, points: Sequence[Array]) -> _Sums | None:
+        """Roll out at the first of several sets of coefficients and, for the Jacobian, at its neighbours.
+
+        None where a rollout fails: the others are then left off.
+        """
         problem = self.problem
         scenes = [problem.scene({**self.fit.values, LAW: point}, self.fit.start) for point in points]
         models, velocity = [scene.model for scene in scenes], np.stack([scene.velocity for scene in scenes])
-        predicted = np.full((len(points), *self.observed.shape), np.nan)
-        for frames, values in problem.window.predict(
-            models, self.fit.start, velocity, problem.rollout, problem.workers
-        ):
-            inside = (self.frames >= frames.start) & (self.frames < frames.stop)
-            predicted[:, inside] = values[:, self.frames[inside] - frames.start]
-        return [self._compare(values) for values in predicted]
+        used = problem.window.weight > 0
+        pixels, radii = np.zeros((len(points),) * 2), np.empty((len(points), *self.radii.shape))
+        rollouts = problem.window.predict(models, self.fit.start, velocity, problem.rollout, problem.workers)
+        for frames, values in rollouts:
+            if not np.isfinite(values[:, -1]).all():
+                return None
+            here = (self.frames >= frames.start) & (self.frames < frames.stop)
+            if not here.any():
+                continue
+            seen = values[:, self.frames[here] - frames.start]
+            radii[:, here] = [self._radii(each, self.background[here]) for each in seen]
+            rows = (seen - self.observed[here])[:, :, used].reshape(len(points), -1)
+            rows[1:] -= rows[0]
+            pixels += rows @ rows.T
+        return self._put_together(pixels / (used.sum() * len(self.frames)), radii)
 
-    def _compare(self, predicted: Array) -> Array:
-        weight = self.problem.window.weight
-        used = weight > 0
-        pixel = (predicted - self.observed)[:, used].ravel()
-        if not np.isfinite(pixel).all():
-            return np.full(pixel.size + self.radii.size + self.radii[1:].size, PENALTY / np.sqrt(pixel.size))
-        radii = self._radii(predicted)
-        radius = ((radii - self.radii) / self.size).ravel()
-        growth = ((np.diff(radii, axis=0) - np.diff(self.radii, axis=0)) / self.size[1:]).ravel()
-        return np.concatenate(
-            [
-                pixel / np.sqrt(pixel.size),
-                np.sqrt(self.settings.radius_weight / radius.size) * radius,
-                np.sqrt(self.settings.growth_weight / growth.size) * growth,
-            ]
-        )
+    def _put_together(self, pixels: Array, radii: Array) -> _Sums:
+        """Add the products of errors and differences (points, points) of pixels, radii and their growth."""
+        radius = (radii - self.radii) / self.size
+        growth = (np.diff(radii, axis=1) - np.diff(self.radii, axis=0)) / self.size[1:]
+        grams = [pixels]
+        for part in (radius, growth):
+            rows = part.reshape(len(part), -1).copy()
+            rows[1:] -= rows[0]
+            grams.append(rows @ rows.T / rows.shape[1])
+        weights = (1.0, self.settings.radius_weight, self.settings.growth_weight)
+        total = np.einsum("p,pij->ij", weights, grams)
+        pixel, radius_part, growth_part = (float(gram[0, 0]) for gram in grams)
+        hessian, slope = total[1:, 1:] / STEP**2, total[1:, 0] / STEP
+        return _Sums((pixel, radius_part, growth_part), float(total[0, 0]), hessian, slope)
 
-    def parts(self, residual: Array) -> tuple[float, float, float]:
-        """Split the objective: J_pix, J_radius, J_growth, without their weights."""
-        growth = self.radii[1:].size
-        ends = np.cumsum([residual.size - self.radii.size - growth, self.radii.size, growth])
-        sums = [float(np.sum(part**2)) for part in np.split(residual, ends[:-1])]
-        weights = (1.0, self.settings.radius_weight or 1.0, self.settings.growth_weight or 1.0)
-        pixel, radius, growth_part = (value / weight for value, weight in zip(sums, weights, strict=True))
-        return pixel, radius, growth_part
+
+@dataclass(frozen=True, eq=False)
+class _Unknowns:
+    """Coefficients as the fit moves them: in units of their scales, those marked by ``log`` as logarithms."""
+
+    scales: Array
+    log: NDArray[np.bool_]
+
+    def begin(self, guess: Array) -> Array:
+        z = guess / self.scales
+        z[self.log] = np.log(np.maximum(z[self.log], LEAST_POSITIVE))
+        return np.asarray(z)
+
+    def coefficients(self, z: Array) -> Array:
+        values = z * self.scales
+        values[self.log] = self.scales[self.log] * np.exp(np.clip(z[self.log], -20, 5))
+        return np.asarray(values)
+
+    def neighbours(self, z: Array) -> list[Array]:
+        """Return the coefficients at ``z`` and a step along each unknown."""
+        return [self.coefficients(point) for point in (z, *(z + STEP * row for row in np.eye(len(z))))]
+
+
+@dataclass(eq=False)
+class _Search:
+    """Levenberg–Marquardt's way from one start: where it stands, its damping, and why it has ended, if it has."""
+
+    target: _Target
+    unknowns: _Unknowns
+    z: Array
+    sums: _Sums
+    damping: float = FIRST_DAMPING
+    steps: int = 0
+    converged: bool = False
+    reason: str = ""
+
+    def run(self) -> None:
+        while not self.reason:
+            left = self._solve(0.0)
+            gain, length = -float(self.sums.slope @ left), float(np.linalg.norm(left))
+            if gain < SMALL_GAIN * self.sums.objective or length < SMALL_STEP * float(np.linalg.norm(self.z)):
+                self.converged, self.reason = True, "no step would lower the objective any further"
+            else:
+                self._step()
+
+    def _solve(self, damping: float) -> Array:
+        damped = self.sums.hessian + damping * np.diag(np.diagonal(self.sums.hessian))
+        return np.asarray(np.linalg.lstsq(damped, -self.sums.slope, rcond=None)[0])
+
+    def _step(self) -> None:
+        self.steps += 1
+        there = self.z + self._solve(self.damping)
+        trial = self.target.sum_up(self.unknowns.neighbours(there))
+        if trial is not None and trial.objective < self.sums.objective:
+            self.z, self.sums, self.damping = there, trial, self.damping / 10
+        else:
+            self.damping *= 10
+        if self.damping > MOST_DAMPING:
+            self.reason = "no step lowers the objective, yet it is not at its least"
+        elif self.steps == MOST_STEPS:
+            self.reason = f"not converged after {self.steps} steps"
 
 
 def _minimise(target: _Target, source: str, guess: Array, log: NDArray[np.bool_]) -> FrontFit:
     """Fit from one start; coefficients marked by ``log`` stay positive."""
-    scales = target.problem.law.scale
-    first = guess / scales
-    first[log] = np.log(np.maximum(guess[log], LEAST_POSITIVE * scales[log]) / scales[log])
-
-    def coefficients(z: Array) -> Array:
-        values = z * scales
-        values[log] = scales[log] * np.exp(np.clip(z[log], -20, 5))
-        return np.asarray(values)
-
-    def residual(z: Array) -> Array:
-        return target.residuals([coefficients(z)])[0]
-
-    def jacobian(z: Array) -> Array:
-        moved = [z, *(z + STEP * row for row in np.eye(len(z)))]
-        base, *others = target.residuals([coefficients(point) for point in moved])
-        return np.stack([(other - base) / STEP for other in others], axis=1)
-
-    result = least_squares(residual, first, jacobian, method="trf", xtol=1e-5, ftol=1e-8, gtol=1e-12, max_nfev=60)
-    pixel, radius, growth = target.parts(result.fun)
+    unknowns = _Unknowns(target.problem.law.scale, log)
+    first = unknowns.begin(guess)
+    sums = target.sum_up(unknowns.neighbours(first))
+    nothing = float("nan")
+    hopeless = _Sums((nothing,) * 3, float("inf"), np.empty((0, 0)), np.empty(0))
+    search = _Search(target, unknowns, first, sums or hopeless)
+    if sums is None:
+        search.reason = "no rollout could be completed from this start"
+    search.run()
+    pixel, radius, growth = search.sums.parts
     names = [term.name for term in target.problem.terms]
-    failed = 2 * float(result.cost) >= PENALTY**2
     return FrontFit(
         source=source,
         positive=bool(log.any()),
-        coefficients=dict(zip(names, (float(c) for c in coefficients(result.x)), strict=True)),
-        objective=2 * float(result.cost),
+        coefficients=dict(zip(names, unknowns.coefficients(search.z).tolist(), strict=True)),
+        objective=search.sums.objective,
         pixel=pixel,
         radius=radius,
         growth=growth,
-        converged=bool(result.status > 0) and not failed,
-        reason="no rollout could be completed from this start" if failed else str(result.message),
+        converged=search.converged,
+        reason=search.reason,
     )

@@ -9,7 +9,7 @@ from known_fields import known_field
 
 from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.problem import Problem
-from video2pde.front import _Target, fit_front, FrontFit
+from video2pde.front import _Target, _Unknowns, fit_front, FrontFit
 from video2pde.rollout.metrics import front_radii
 from video2pde.settings import load_settings
 
@@ -52,8 +52,27 @@ def test_a_wrong_law_has_a_larger_objective(posed: Posed, fronts: tuple[FrontFit
     background = np.full(len(problem.window.times), 0.1)
     target = _Target(problem, fit, SETTINGS.front, SETTINGS.rollout, background)
     best = np.array(list(fronts[0].coefficients.values()))
-    costs = [float(np.sum(r**2)) for r in target.residuals([best, best * [1.05, 1.0], best * [1.0, 1.2]])]
+    found = [target.sum_up([point]) for point in (best, best * [1.05, 1.0], best * [1.0, 1.2])]
+    costs = [sums.objective for sums in found if sums is not None]
+    assert len(costs) == 3
     assert costs[0] < min(costs[1:])
+
+
+def test_the_sums_are_those_of_the_residuals(posed: Posed) -> None:
+    """Slope and objective, summed chunk by chunk, against differences of the objective."""
+    problem, guess, fit = posed
+    background = np.full(len(problem.window.times), 0.1)
+    target = _Target(problem, fit, SETTINGS.front, SETTINGS.rollout, background)
+    unknowns = _Unknowns(problem.law.scale, np.zeros(2, bool))
+    z = unknowns.begin(1.1 * np.asarray(guess))
+    sums = target.sum_up(unknowns.neighbours(z))
+    assert sums is not None
+    for index, row in enumerate(np.eye(2)):
+        ahead, behind = (target.sum_up([unknowns.coefficients(z + side * 1e-3 * row)]) for side in (1, -1))
+        assert ahead is not None
+        assert behind is not None
+        slope = (ahead.objective - behind.objective) / 2e-3
+        assert 2 * sums.slope[index] == pytest.approx(slope, rel=0.01)
 
 
 def test_soft_radii_are_those_of_the_fronts(posed: Posed) -> None:
@@ -66,6 +85,11 @@ def test_soft_radii_are_those_of_the_fronts(posed: Posed) -> None:
     wide = target.radii[:, 2:]
     # a soft edge smears the radius by little where the front is steep
     assert np.abs(wide / sharp[:, 2:] - 1).max() < 0.15
+    hard = SETTINGS.front.model_copy(update={"softness": 2e-4})
+    narrow = _Target(problem, fit, hard, SETTINGS.rollout, background)
+    above = observed[:, None] - 0.1 >= narrow.levels[:, None, None]
+    cell = problem.window.grid.dx * problem.window.grid.dy
+    assert narrow.radii == pytest.approx(np.sqrt(above.sum(axis=(2, 3)) * cell / np.pi), rel=0.005)
 
 
 def test_a_start_that_cannot_be_rolled_out_is_no_convergence(posed: Posed) -> None:
