@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
 from video2pde.field import Field
-from video2pde.publish import publish
+from video2pde.publish import Publisher
 from video2pde.record import is_artefact, Run
 from video2pde.record import STAGES as RECORDED
 from video2pde.recording.read import read_recording
@@ -121,7 +121,7 @@ def run_pipeline(
     events = events or QuietEvents()
     # one thread of linear algebra: with more, sums are taken in an order that depends on the machine's cores
     with threadpool_limits(1), RunFolder(out, events) as folder:
-        leave = partial(publish, folder.path, latex=latex, figures=figures) if until in (None, REPORT) else None
+        leave = Publisher(folder.path, latex, figures) if until in (None, REPORT) else None
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings), leave)
         folder.claim(_identify(Path(film), settings), overwrite)
         folder.begin(settings)
@@ -214,7 +214,7 @@ class _Work:
         events: Events,
         until: str | None,
         film: str,
-        leave: Callable[..., Run] | None,
+        leave: Publisher | None,
     ) -> None:
         self.folder, self.events = folder, events
         self.run = Run(settings)
@@ -279,5 +279,5 @@ class _Work:
             return
         before = self.run.timings.get(REPORT, 0.0)
         self.events.stage(REPORT, STAGES[REPORT])
-        self.run = self._leave(self.run, whole=whole)
+        self.run = self._leave.publish(self.run, whole)
         self.events.done(REPORT, self.run.timings[REPORT] - before, False)

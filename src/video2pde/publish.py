@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from video2pde.field import Field
 from video2pde.files import json_text, write_text
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
-from video2pde.report.figures import write_figures
+from video2pde.report.figures import FigureFiles
 from video2pde.report.page import write_page
 from video2pde.report.tables import collect_sheets, write_tables
 from video2pde.runs.folder import MODEL, PAGE, RESULT
@@ -25,48 +24,57 @@ from video2pde.using.modelfile import SavedModel
 from video2pde.using.schema import SavedRegion
 
 
-def publish(folder: Path, run: Run, latex: bool = False, figures: bool = True, whole: bool = True) -> Run:
-    """Write what a run leaves behind, each file whole or not at all.
+class Publisher:
+    """Leave a run's files, each whole or not at all; what is drawn for a run that goes on is not drawn again.
 
-    A finished run gets ``result.json`` and, where there is a law, ``model.json``; an unfinished one the tables,
-    figures and sections of the stages that it has. Figures take most of the time: the page is written as soon as its
-    own are there. Without them it lacks a few pictures, and those of an earlier run stay. Where the run goes on
-    (``whole`` False), those that the page does not show are left to the next call.
-
-    Returns
-    -------
-    The run, with the seconds that this and earlier calls took among its timings.
+    Parameters
+    ----------
+    folder : of the run.
+    latex : write the tables as LaTeX too.
+    figures : draw. Without figures the page lacks a few pictures, and those of an earlier run stay.
     """
-    began = time.perf_counter()
-    model = save_model(run) if run.test is not None else None
-    if run.test is not None:
-        write_text(folder / RESULT, json_text(run.to_json()))
-    if model is not None:
-        model.save(folder / MODEL)
-    else:
-        (folder / MODEL).unlink(missing_ok=True)
-    write_tables(collect_sheets(run), folder / "tables", latex)
-    analysis = _analyse(run, model)
 
-    def show(pictures: Mapping[str, bytes]) -> None:
-        write_page(compose_page(Story(run, pictures, analysis, model)), folder / PAGE)
+    def __init__(self, folder: Path, latex: bool = False, figures: bool = True) -> None:
+        self._folder, self._latex = folder, latex
+        self._figures = FigureFiles(folder / "figures") if figures else None
 
-    if figures:
-        write_figures(run, folder / "figures", show, whole)
-    else:
-        show({})
-    seconds = run.timings.get("report", 0.0) + time.perf_counter() - began
-    done = replace(run, timings={**run.timings, "report": seconds})
-    if run.test is not None:
-        # once more: how long the report takes is known only now
-        write_text(folder / RESULT, json_text(done.to_json()))
-    return done
+    def publish(self, run: Run, whole: bool = True) -> Run:
+        """Write what a run leaves behind.
+
+        A finished run gets ``result.json`` and, where there is a law, ``model.json``; an unfinished one the tables,
+        figures and sections of the stages that it has. Figures take most of the time: the page is written as soon as
+        its own are there. Where the run goes on (``whole`` False), the others are left to the next call.
+
+        Returns
+        -------
+        The run, with the seconds that this and earlier calls took among its timings.
+        """
+        began = time.perf_counter()
+        folder = self._folder
+        model = save_model(run) if run.test is not None else None
+        if run.test is not None:
+            write_text(folder / RESULT, json_text(run.to_json()))
+        if model is not None:
+            model.save(folder / MODEL)
+        else:
+            (folder / MODEL).unlink(missing_ok=True)
+        write_tables(collect_sheets(run), folder / "tables", self._latex)
+        pictures = {} if self._figures is None else self._figures.draw_page(run)
+        write_page(compose_page(Story(run, pictures, _analyse(run, model), model)), folder / PAGE)
+        if self._figures is not None and whole:
+            self._figures.draw_rest(run)
+        seconds = run.timings.get("report", 0.0) + time.perf_counter() - began
+        done = replace(run, timings={**run.timings, "report": seconds})
+        if run.test is not None:
+            # once more: how long the report takes is known only now
+            write_text(folder / RESULT, json_text(done.to_json()))
+        return done
 
 
 def render_folder(path: str | os.PathLike[str], latex: bool = False, figures: bool = True) -> Path:
     """Render a run's report again from its stored artefacts, finished or not; return the page."""
     folder = Path(path)
-    publish(folder, load_run(folder), latex, figures)
+    Publisher(folder, latex, figures).publish(load_run(folder))
     return folder / PAGE
 
 

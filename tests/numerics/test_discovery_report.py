@@ -29,8 +29,11 @@ def test_figures_are_drawn_and_saved(name: str, tmp_path: Path) -> None:
     found, _, _ = known_analysis("C")
     before = dict(mpl.rcParams)
     figure = DRAWINGS[name](found)
-    for path in style.save(figure, tmp_path / name):
-        assert path.stat().st_size > 2000
+    picture = style.save_png(figure, tmp_path / name)
+    style.save_pdf(figure, tmp_path / name)
+    assert picture.size == pytest.approx(figure.get_size_inches() * style.DOTS_PER_INCH, abs=1)
+    for kind in ("png", "pdf"):
+        assert (tmp_path / f"{name}.{kind}").stat().st_size > 2000
     assert dict(mpl.rcParams) == before
 
 

@@ -15,7 +15,7 @@ from video2pde.errors import InputError
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
 from video2pde.report.document import Image
-from video2pde.report.figures import collect_figures, write_figures
+from video2pde.report.figures import collect_figures, FigureFiles
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
 
 
@@ -117,15 +117,12 @@ def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     few = keep_stages(law, ("recording", "drift"))
     (tmp_path / "figures.txt").write_text("snapshots\ngone\n../outside\n")
     (tmp_path / "gone.png").write_bytes(b"old")
-    pictures: dict[str, bytes] = {}
-    there: set[str] = set()
-
-    def show(found: dict[str, bytes]) -> None:
-        pictures.update(found)
-        there.update(path.suffix for path in tmp_path.iterdir())
-
-    write_figures(few, tmp_path, show)
-    assert ".pdf" not in there  # the page does not wait for what it does not show
+    files = FigureFiles(tmp_path)
+    pictures = files.draw_page(few)
+    assert not list(tmp_path.glob("*.pdf"))  # the page does not wait for what it does not show
+    drawn = (tmp_path / "drift.png").stat().st_mtime_ns
+    files.draw_rest(few)
+    assert (tmp_path / "drift.png").stat().st_mtime_ns == drawn  # and no figure is drawn twice
     assert set(pictures) == {"snapshots", "drift"}
     assert {path.name for path in tmp_path.iterdir()} == {
         "snapshots.png",

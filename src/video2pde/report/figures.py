@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -61,40 +61,47 @@ def collect_figures(run: Run) -> list[Drawing]:
     ]
 
 
-def write_figures(run: Run, folder: Path, show: Callable[[dict[str, bytes]], None], whole: bool = True) -> None:
-    """Write every figure as PNG and PDF, those of the page first.
+class FigureFiles:
+    """Write a run's figures: those of the page first, then the other PNGs, and all PDFs at the end; none twice."""
 
-    ``show`` is given small PNGs for the page, by name, as soon as they are there; without ``whole`` that is all.
-    Figures that an earlier run left and this one does not have are removed.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    drawings = collect_figures(run)
-    # drawing makes and drops very many small objects; what was there before need not be searched each time
-    gc.freeze()
-    kept: dict[str, Figure] = {}
-    pictures: dict[str, bytes] = {}
-    for name, draw in drawings:
-        if name in PAGE:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._drawn: dict[str, Figure] = {}
+        self._pictures: dict[str, bytes] = {}
+
+    def draw_page(self, run: Run) -> Mapping[str, bytes]:
+        """Write the page's figures as PNG, those that are not there yet, and return small ones for it, by name."""
+        self._draw([drawing for drawing in collect_figures(run) if drawing[0] in PAGE])
+        return self._pictures
+
+    def draw_rest(self, run: Run) -> None:
+        """Write every other figure as PNG, then all as PDF; remove those that only an earlier run had."""
+        drawings = collect_figures(run)
+        self._draw(drawings)
+        for name, figure in self._drawn.items():
             with style.apply():
-                kept[name] = draw()
-                pictures[name] = _small_png(style.save_png(kept[name], folder / name))
-    show(pictures)
-    for name, draw in drawings if whole else ():
-        with style.apply():
-            if name in kept:
-                style.save_pdf(kept.pop(name), folder / name)
-            else:
-                style.save(draw(), folder / name)
-    gc.unfreeze()
-    if whole:
-        _forget_old(folder, [name for name, _ in drawings])
+                style.save_pdf(figure, self._folder / name)
+        self._drawn.clear()
+        _forget_old(self._folder, [name for name, _ in drawings])
+
+    def _draw(self, drawings: Sequence[Drawing]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # drawing makes and drops very many small objects; what was there before need not be searched each time
+        gc.freeze()
+        for name, draw in drawings:
+            if name not in self._drawn:
+                with style.apply():
+                    self._drawn[name] = draw()
+                    picture = style.save_png(self._drawn[name], self._folder / name)
+                if name in PAGE:
+                    self._pictures[name] = _halve(picture)
+        gc.unfreeze()
 
 
-def _small_png(path: Path) -> bytes:
-    """Return a picture at half its size."""
+def _halve(picture: Image.Image) -> bytes:
+    """Return a picture at half its size, as PNG."""
     data = io.BytesIO()
-    with Image.open(path) as picture:
-        picture.convert("RGB").reduce(2).save(data, "png", optimize=True)
+    picture.reduce(2).save(data, "png")
     return data.getvalue()
 
 

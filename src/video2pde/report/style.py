@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
+from PIL import Image
 
 from video2pde.files import atomic_path
 from video2pde.report import colours
@@ -71,33 +73,28 @@ def apply() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as ``path``.png and ``path``.pdf, in the project's resolution and fonts."""
-    return [save_png(figure, path), save_pdf(figure, path)]
-
-
-def save_png(figure: Figure, path: Path) -> Path:
-    """Lay a figure out and write it as ``path``.png.
+def save_png(figure: Figure, path: Path) -> Image.Image:
+    """Lay a figure out, write it as ``path``.png, and return the picture.
 
     The canvas is asked directly: ``savefig`` would draw each figure once more to measure it, which the layout engine
     has done already.
     """
-    target = path.with_name(f"{path.name}.png")
     with apply():
         figure.set_dpi(DOTS_PER_INCH)
-        with atomic_path(target) as temporary:
-            FigureCanvasAgg(figure).print_png(temporary)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
         # laid out once is enough: the second format takes it as it is
         figure.set_layout_engine("none")
-    return target
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    with atomic_path(path.with_name(f"{path.name}.png")) as temporary:
+        picture.save(temporary, "png", dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
+    return picture
 
 
-def save_pdf(figure: Figure, path: Path) -> Path:
+def save_pdf(figure: Figure, path: Path) -> None:
     """Write a figure that :func:`save_png` has laid out as ``path``.pdf."""
-    target = path.with_name(f"{path.name}.pdf")
-    with apply(), atomic_path(target) as temporary:
+    with apply(), atomic_path(path.with_name(f"{path.name}.pdf")) as temporary:
         FigureCanvasPdf(figure).print_pdf(temporary)
-    return target
 
 
 def term_colour(name: str) -> str:
