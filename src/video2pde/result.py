@@ -72,6 +72,7 @@ def describe_run(run: Run) -> dict[str, Any]:
             "front_best": done.selection.front_best,
             "selection": _selection(done.selection),
             "libraries": {name: _library(found) for name, found in done.discovery.identifiability.libraries.items()},
+            "search": None if done.discovery.search is None else done.discovery.search.to_json(),
             "validation": _scores(done.validation),
             "calibrated_validation": {} if run.calibrated_validation is None else _scores(run.calibrated_validation),
             "test": {**_test(done.scores, done.selection.chosen), "noise": held_out_noise(run)},

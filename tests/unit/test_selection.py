@@ -110,6 +110,17 @@ def test_a_tie_under_shared_noise_does_not_save_a_law_that_is_worse_throughout()
     assert choose({"A": 0.01, "C": 0.01}, fits={"A": 1.06e-6, "C": 1e-6}).chosen == "A"
 
 
+def test_after_a_search_the_smallest_law_that_passes_the_test_of_fit_wins() -> None:
+    """A larger set of terms is the luckiest of many: that it predicts better is no reason to take it."""
+    errors = {"A": 0.02, "C": 0.012, "C-both": 0.01}
+    tests = {name: judged(name != "A") for name in errors}
+    assert choose(errors, tests=tests).chosen == "C-both"
+    assert choose(errors, tests=tests, searched=True).chosen == "C"
+    # where none passes, prediction decides as it always does
+    failing = {name: judged(False) for name in errors}
+    assert choose(errors, tests=failing, searched=True).chosen == "C-both"
+
+
 def test_a_fit_that_did_not_converge_is_never_chosen() -> None:
     chosen = choose({"B": 0.02, "C": 0.01}, stuck=("C",))
     assert chosen.chosen == "B"

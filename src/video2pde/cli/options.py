@@ -131,6 +131,9 @@ class LawOptions:
     law: Annotated[
         str | None, _settings("The law to fit, without discovery: a library (A, B, C …) or terms such as laplacian,u.")
     ] = None
+    search: Annotated[
+        str | None, _settings("Which laws are tried: libraries, or subsets of the catalogue's terms.")
+    ] = None
     drift: Annotated[str | None, _settings("What is carried along: none, auto, uniform, affine or stream.")] = None
     velocity: Annotated[
         Path | None, _settings("File (.npz, .nc) with the velocity u, v, in place of the drift that is measured.")
@@ -138,7 +141,12 @@ class LawOptions:
 
     def overrides(self) -> tuple[str, ...]:
         """Write the options that were given as ``section.key=value``."""
-        keys = {"law": "regression.law", "drift": "drift.flow", "velocity": "drift.velocity"}
+        keys = {
+            "law": "regression.law",
+            "search": "search.over",
+            "drift": "drift.flow",
+            "velocity": "drift.velocity",
+        }
         given = {key: getattr(self, name) for name, key in keys.items() if getattr(self, name) is not None}
         return tuple(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items())
 

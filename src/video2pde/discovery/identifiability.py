@@ -26,6 +26,7 @@ from video2pde.discovery.weak import WeakSystem
 from video2pde.parallel import parallel_map
 from video2pde.settings import IdentifiabilitySettings, Settings
 from video2pde.terms.catalogue import libraries
+from video2pde.terms.term import Term
 
 Array = NDArray[np.float64]
 
@@ -109,18 +110,33 @@ class Identifiability:
 
 def diagnose_libraries(columns: Draws, system: WeakSystem, settings: Settings, few: bool = False) -> Identifiability:
     """Diagnose every library of the settings on one recording; with ``few`` frames all of them go on."""
+    return diagnose_laws(libraries(settings), system, draw_runs(columns, settings), settings, few)
+
+
+def draw_runs(columns: Draws, settings: Settings) -> list[Normal]:
+    """Draw the random sets of centres over which stability is measured."""
     options = settings.identifiability
-    undecided = few or settings.regression.law is not None
-    normal = normal_equations(system, settings.regression.drift)
 
     def draw(run: int) -> Normal:
         rng = np.random.default_rng([settings.run.seed, 1, run])
         return normal_equations(columns.draw(options.stability_centres, rng), settings.regression.drift)
 
     # a run takes milliseconds on columns that are already here: sending them to a worker would take longer
-    runs = parallel_map(draw, range(options.stability_runs), workers=1)
+    return parallel_map(draw, range(options.stability_runs), workers=1)
+
+
+def diagnose_laws(
+    laws: Mapping[str, tuple[Term, ...]],
+    system: WeakSystem,
+    runs: list[Normal],
+    settings: Settings,
+    few: bool = False,
+) -> Identifiability:
+    """Diagnose laws by name on one recording; ``runs`` from :func:`draw_runs`."""
+    undecided = few or settings.regression.law is not None
+    normal = normal_equations(system, settings.regression.drift)
     found: dict[str, LibraryDiagnosis] = {}
-    for name, terms in libraries(settings).items():
+    for name, terms in laws.items():
         found[name] = _diagnose_library(name, tuple(t.name for t in terms), system, normal, runs, settings, undecided)
     if settings.regression.law is not None:
         return _take_as_named(found)

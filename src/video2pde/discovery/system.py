@@ -15,7 +15,7 @@ from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.progress import Progress
 from video2pde.settings import Settings
-from video2pde.terms import CATALOGUE, DRIFT, libraries, Term
+from video2pde.terms import CATALOGUE, DRIFT, libraries, searched, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ def weak_system(
     total_frames: int | None = None,
     progress: Progress | None = None,
 ) -> Weak:
-    """Assemble the weak system of every library on the training window.
+    """Assemble the weak system of every library, or of every term of a search, on the training window.
 
     Parameters
     ----------
@@ -80,8 +80,10 @@ def weak_system(
 
 
 def all_terms(settings: Settings) -> list[Term]:
-    """Return every term of every library once, the drift last."""
+    """Return every term of every library, and of a search over subsets, once; the drift last."""
     named = {term.name: term for terms in libraries(settings).values() for term in terms}
+    if settings.search.over == "subsets" and settings.regression.law is None:
+        named |= {term.name: term for unit in searched(settings) for term in unit}
     return [*named.values(), *(CATALOGUE[name] for name in DRIFT)]
 
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from video2pde.discovery import Identifiability
 from video2pde.discovery.identifiability import LibraryDiagnosis
+from video2pde.discovery.search import Search
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.report import style
@@ -160,6 +161,33 @@ def _unit_of(name: str, unit: str) -> str:
     if name.startswith("drift"):
         return "drift scale (1 = as measured)"
     return f"coefficient ({coefficient_units(CATALOGUE[name], unit)})" if name in CATALOGUE else "coefficient"
+
+
+def draw_front(found: Search) -> Figure:
+    """Draw what the best set of terms of each size leaves, with its terms, and which of them go on."""
+    with style.apply():
+        figure = Figure(figsize=(6.4, 3.6))
+        axes = figure.subplots()
+        sizes = [len(law.terms) for law in found.front]
+        axes.plot(sizes, [law.unexplained for law in found.front], color=style.LIGHT, zorder=1)
+        for law in (*found.front, *found.others):
+            colour = style.BLUE if law.goes_on else style.GREY
+            marker = "o" if law in found.front else "x"
+            axes.plot(len(law.terms), law.unexplained, marker, color=colour)
+        for law in found.front:
+            words = ", ".join(style.term_label(name) for name in law.terms)
+            label = f"{law.name}:  {words}" if law.goes_on else words
+            place: dict[str, Any] = {"xytext": (5, 5), "textcoords": "offset points", "fontsize": 6, "rotation": 20}
+            axes.annotate(label, (len(law.terms), law.unexplained), color=style.BLACK, **place)
+        axes.set_yscale("log")
+        axes.set_xticks(sizes)
+        axes.set_xlim(0.7, max(sizes, default=1) + 2.0)
+        axes.margins(y=0.15)
+        axes.set_xlabel("terms, without the drift")
+        axes.set_ylabel("share of the weak signal that is left")
+        axes.grid(axis="y")
+        axes.set_title(f"best of {found.subsets} sets of terms; blue: goes on to rollouts")
+        return figure
 
 
 def draw_drift(drift: Drift, field: Field | None = None) -> Figure:

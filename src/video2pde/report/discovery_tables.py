@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from video2pde.discovery import Identifiability
+from video2pde.discovery.search import Search
 from video2pde.report.sheets import Entry, fill, LIBRARY, Sheet, TERM
 
 Row = dict[str, Any]
@@ -114,3 +115,45 @@ def list_stability(found: Identifiability) -> Sheet:
         Entry("runs", "runs"),
     )
     return fill("stability", "Selection over random sets of centres.", entries, tabulate_stability(found))
+
+
+def list_front(found: Search) -> Sheet:
+    """List the best set of terms of each size, and what is often as good."""
+    entries = (
+        LIBRARY,
+        Entry("terms", "terms"),
+        Entry("size", "number"),
+        Entry("unexplained", "left", percent=True, format=".3g"),
+        Entry("condition", "condition κ", format=".3g"),
+        Entry("frequency", "best of its size in", percent=True, format=".3g"),
+        Entry("same", "cannot be told from"),
+        Entry("goes_on", "goes on"),
+    )
+    rows = [
+        {
+            "library": law.name,
+            "terms": ", ".join(law.terms),
+            "size": len(law.terms),
+            "unexplained": law.unexplained,
+            "condition": law.condition,
+            "frequency": law.frequency,
+            "same": "; ".join(", ".join(names) for names in law.same),
+            "goes_on": law.goes_on,
+        }
+        for law in (*found.front, *found.others)
+    ]
+    return fill("search", "Front of error against number of terms.", entries, rows)
+
+
+def list_set_aside(found: Search) -> Sheet:
+    """List the sets of terms that leave less than the law of their size, and why they are none."""
+    entries = (
+        Entry("terms", "terms"),
+        Entry("unexplained", "left", percent=True, format=".3g"),
+        Entry("reason", "why it is no law"),
+    )
+    rows = [
+        {"terms": ", ".join(each.terms), "unexplained": each.unexplained, "reason": each.reason}
+        for each in found.set_aside
+    ]
+    return fill("search-set-aside", "Sets of terms that leave less, and are no law.", entries, rows)

@@ -142,6 +142,8 @@ def _of_structure(run: Run) -> Iterator[Drawing]:
     flow = None if run.chosen is None else run.chosen.model.flow
     if flow is not None and run.discovery.flow is not None and run.field is not None and run.drift is not None:
         yield "flow", partial(flow_figures.draw_flow, flow, run.discovery.flow, run.field, run.drift)
+    if run.discovery.search is not None:
+        yield "search-front", partial(discovery_figures.draw_front, run.discovery.search)
     yield "correlations", partial(discovery_figures.draw_correlations, found)
     yield "threshold-counts", partial(discovery_figures.draw_threshold_counts, found, threshold_on=on)
     yield "threshold-paths", partial(discovery_figures.draw_coefficient_paths, found, threshold_on=on)

@@ -19,7 +19,13 @@ from video2pde.report.calibration_tables import (
     list_starts,
     list_steadiness,
 )
-from video2pde.report.discovery_tables import list_coefficients, list_conditioning, list_stability
+from video2pde.report.discovery_tables import (
+    list_coefficients,
+    list_conditioning,
+    list_front,
+    list_set_aside,
+    list_stability,
+)
 from video2pde.report.recording_tables import list_checks, list_preprocessing, list_smoothing
 from video2pde.report.rollout_tables import list_direct, list_modes, list_scores, list_selection
 from video2pde.report.sheets import Sheet, to_csv, to_latex
@@ -31,6 +37,8 @@ NAMES = (
     "conditioning",
     "coefficients",
     "stability",
+    "search",
+    "search-set-aside",
     "validation",
     "validation-scores",
     "pinn",
@@ -64,6 +72,8 @@ def collect_sheets(run: Run) -> list[Sheet]:
     if run.discovery is not None:
         found = run.discovery.identifiability
         sheets += [list_conditioning(found), list_coefficients(found), list_stability(found)]
+        if run.discovery.search is not None:
+            sheets += [list_front(run.discovery.search), list_set_aside(run.discovery.search)]
     if run.validation is not None:
         sheets += [list_modes(run.validation), list_scores(run.validation, "validation-scores")]
     if run.refinement:

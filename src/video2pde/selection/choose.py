@@ -91,6 +91,7 @@ def select(
     why_not: str = "",
     named: bool = False,
     tests: Mapping[str, FitTest] | None = None,
+    searched: bool = False,
 ) -> Selection:
     """Choose among calibrated contenders by their rollouts over the validation window.
 
@@ -103,6 +104,7 @@ def select(
     why_not : a reason found earlier for there being no law.
     named : the law was named by the user; there is nothing to choose, only to say whether it predicts.
     tests : of fit, by library; a law that leaves more than noise is an approximation.
+    searched : the laws come from a search over subsets: of those that leave no more than noise the smallest wins.
 
     Returns
     -------
@@ -127,7 +129,7 @@ def select(
     elif reason := _speaks_against_all(candidates, evidence, validation.persistence):
         found = Selection("no_law", reason, candidates=candidates, tolerance=tolerance).frozen()
     else:
-        found = _choose(candidates, evidence, tolerance)
+        found = _choose(candidates, evidence, tolerance, searched)
     return _weigh_fit(found, evidence.tests)
 
 
@@ -148,11 +150,17 @@ def _speaks_against_all(candidates: Sequence[Candidate], evidence: Evidence, per
     return ""
 
 
-def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float) -> Selection:
+def _choose(
+    candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float, searched: bool = False
+) -> Selection:
     """Take the smallest of the laws that predict about as well as the best."""
     admissible = [c for c in candidates if c.admissible and evidence.usable(c)]
     # a law that leaves no more than noise is not passed over for one that does
-    admissible = [c for c in admissible if evidence.passes(c)] or admissible
+    passing = [c for c in admissible if evidence.passes(c)]
+    admissible = passing or admissible
+    if searched and passing:
+        # the larger ones are the luckiest of very many sets of terms: that they predict a little better says nothing
+        admissible = [c for c in passing if len(c.terms) == min(len(each.terms) for each in passing)]
     admissible = [c for c in admissible if not evidence.leaves_more(c, admissible)]
     leader = min(admissible, key=lambda c: c.rrmse)
     near = [c for c in admissible if c.rrmse <= leader.rrmse * (1 + tolerance)]

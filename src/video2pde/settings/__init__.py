@@ -1,19 +1,20 @@
 """Settings: one frozen section per stage, four presets, and errors that name the key and the cure."""
 
+from video2pde.settings.base import Section
 from video2pde.settings.load import load_settings, parse_overrides, Settings
 from video2pde.settings.presets import PRESETS
+from video2pde.settings.recording import RecordingSettings
 from video2pde.settings.sections import (
     CalibrationSettings,
     DriftSettings,
     FrapSettings,
     FrontSettings,
     IdentifiabilitySettings,
-    RecordingSettings,
     RefinementSettings,
     RegressionSettings,
     RolloutSettings,
     RunSettings,
-    Section,
+    SearchSettings,
     SelectionSettings,
     SplitSettings,
     SteadinessSettings,
@@ -33,6 +34,7 @@ __all__ = [
     "RegressionSettings",
     "RolloutSettings",
     "RunSettings",
+    "SearchSettings",
     "Section",
     "SelectionSettings",
     "Settings",

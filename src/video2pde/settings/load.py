@@ -14,20 +14,20 @@ from pydantic import Field, model_validator, ValidationError
 
 from video2pde.errors import SettingsError, Video2pdeError
 from video2pde.files import require_regular
+from video2pde.settings.base import LibraryName, Section
 from video2pde.settings.presets import PRESETS
+from video2pde.settings.recording import RecordingSettings
 from video2pde.settings.sections import (
     CalibrationSettings,
     DriftSettings,
     FrapSettings,
     FrontSettings,
     IdentifiabilitySettings,
-    LibraryName,
-    RecordingSettings,
     RefinementSettings,
     RegressionSettings,
     RolloutSettings,
     RunSettings,
-    Section,
+    SearchSettings,
     SelectionSettings,
     SplitSettings,
     SteadinessSettings,
@@ -44,6 +44,7 @@ class Settings(Section):
     drift: DriftSettings = DriftSettings()
     weak: WeakSettings = WeakSettings()
     regression: RegressionSettings = RegressionSettings()
+    search: SearchSettings = SearchSettings()
     identifiability: IdentifiabilitySettings = IdentifiabilitySettings()
     rollout: RolloutSettings = RolloutSettings()
     refinement: RefinementSettings = RefinementSettings()

@@ -4,150 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Share = Annotated[float, Field(gt=0, lt=1)]
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=1)]
-Seed = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(ge=1e-12, le=1e12)]
-LibraryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]{0,39}$")]
-"""It names files too: letters, digits, spaces and _ . + - alone, 40 at most."""
-
-
-class Section(BaseModel):
-    """Hold one stage's settings: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
-
-
-class RecordingSettings(Section):
-    """Film to field."""
-
-    crop: tuple[int, int, int, int] | None = Field(
-        None, description="rectangle x0, y0, width, height in camera pixels; none: the whole picture"
-    )
-    border: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
-        "auto", description="pixels cut off on each side of the crop; auto: 8 where the crop is 256 pixels or more"
-    )
-    grid: tuple[Annotated[int, Field(ge=4)], Annotated[int, Field(ge=4)]] | None = Field(
-        None, description="rows, columns of the field; none: 200 on the longer side, never more than the pixels"
-    )
-    smooth: Annotated[float, Field(ge=0, le=1000)] = Field(
-        0.0, description="σ in grid pixels of the Gaussian filter on the field; 0: none"
-    )
-    observable: Literal["dark", "bright", "absorbance"] = Field(
-        "dark", description="dark: 1 − I/Imax (ink); bright: I/Imax (fluorescence); absorbance: −log10(I/I0)"
-    )
-    white: Positive | None = Field(
-        None,
-        description="Imax; none: full white for 8 bits and for films; for deeper pictures the empty scene's level "
-        "(dark) or the brightest value (bright)",
-    )
-    reference: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] | str | None = Field(
-        None,
-        description="the picture that counts as 1 (flat field, before the bleach, empty scene): first and last frame "
-        "whose mean it is, a picture's file or name in the folder, or before: the frames before the bleach; none: one "
-        "white for all pixels, for absorbance the bright percentile picture",
-    )
-    dark: NotNegative | str | None = Field(
-        None,
-        description="what the camera reads without light: a level, a picture's file or name in the folder, or outside: "
-        "the dark surroundings of what is seen",
-    )
-    times: str | None = Field(
-        None, description="CSV file with the times of the frames: columns file,time for a folder, else time"
-    )
-    illumination: Literal["auto", "none", "gain", "flat", "gain+flat"] = Field(
-        "auto",
-        description="light that changes or is uneven, divided out as the background shows it: gain: over time; "
-        "flat: over the picture; auto: what is needed and certain",
-    )
-    response: Annotated[float, Field(ge=0.2, le=5)] | str = Field(
-        "auto",
-        description="how grey values follow light, undone before u is formed: linear; srgb, bt709, hlg or pq; a gamma; "
-        "a CSV file of pixel value and light; auto: what the file names, bt709 and srgb where it names a camera too",
-    )
-    channel: Count | Annotated[str, Field(min_length=1, max_length=80)] | tuple[float, ...] = Field(
-        "auto",
-        description="the colour that is read: luma, r, g, b, a channel's name in the file or its number (from 1), or "
-        "weights of the channels; auto: luma, or the channel with clearly more contrast to noise",
-    )
-    z: Count | None = Field(
-        None, description="which plane is read of a stack in depth that was taken again and again, counted from 1"
-    )
-    series: Count | Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
-        None,
-        description="which recording is read of several in a microscope's file (series, position, scene): its name, or "
-        "its number from 1",
-    )
-    frames: Literal["auto", "all"] = Field(
-        "auto",
-        description="auto: the longest run of frames that show one scene, without black frames, a hand in the picture "
-        "or what follows a cut; all: every frame between start and stop",
-    )
-    objects: Literal["auto", "none"] = Field(
-        "auto",
-        description="auto: of what is in the picture and never moves, specks of dust are divided out, and walls, a rim "
-        "or letters at the side are cut off (dark observable alone); none: all is left",
-    )
-    stabilise: Literal["auto", "none", "shift", "affine"] = Field(
-        "auto",
-        description="put the frames of a camera that shakes back in place, as they are reduced to the grid: shift; "
-        "affine: turned and zoomed, too; auto: what is needed and certain",
-    )
-    extent: tuple[Positive, Positive] | None = Field(
-        None, description="height, width of the field in image units; none: 200 on the longer side"
-    )
-    scale: str | None = Field(
-        None, description="size of a camera pixel with its unit, such as 0.05mm; none: image units"
-    )
-    pitch: Literal["cells", "nodes"] = Field(
-        "cells", description="cells: Δx = L/n; nodes: the paper's L/(n − 1), 1/n too large"
-    )
-    unclip: bool = Field(
-        True,
-        description="undo what the camera does to an empty background: noise that it clips, edges that it rounds away",
-    )
-    start: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
-        0, description="first frame used, counted from 0; auto: the first after the scene jumps (a bleach)"
-    )
-    stop: Annotated[int, Field(ge=1)] | None = Field(None, description="first frame no longer used")
-    every: Count = Field(1, description="use every n-th frame")
-    fps: Rate | None = Field(
-        None, description="frames per second; needed where frames carry no times, overrides the recording's times"
-    )
-    mask: str | None = Field(
-        None,
-        description="region that obeys the law: a picture file, a threshold such as 'u>0.3@0' on frame 0, droplet "
-        "(found and eroded), or regions of Fiji (.roi, .zip)",
-    )
-    edges: Literal["auto", "no_flux", "measured", "open"] = Field(
-        "auto",
-        description="no_flux: nothing passes the edges of picture or mask; measured: the rim of picture or mask as "
-        "it is seen drives the rollouts, for what enters or leaves; open: the picture goes straight on; auto: no_flux "
-        "for a picture, measured for a mask",
-    )
-    colours: str | None = Field(
-        None,
-        description="pictures in false colours, turned back into values from 0 to 1: a colour map of Matplotlib, such "
-        "as viridis or jet, or the legend's place in the picture, legend:x,y,width,height",
-    )
-    overlays: Literal["auto", "none"] = Field(
-        "auto", description="what is drawn over false colours (text, a scale bar, a legend): auto: left out of the law"
-    )
-    kymograph: Literal["rows", "columns", "across"] | None = Field(
-        None,
-        description="one dimension: rows or columns: of a single picture, they are the times of a line; across: a "
-        "narrow channel, averaged across its width; none: pictures",
-    )
-    allow_truncated: bool = Field(False, description="go on with the readable frames of a damaged file")
-
-    @property
-    def first(self) -> int:
-        """The first frame that is read: 0 where the start is still to be found."""
-        return 0 if self.start == "auto" else self.start
+from video2pde.settings.base import Count, NotNegative, Positive, Section, Seed, Share
 
 
 class SplitSettings(Section):
@@ -257,6 +116,38 @@ class IdentifiabilitySettings(Section):
         200.0, description="how many times more than a library of its size a library may leave unexplained"
     )
     condition_limit: Positive = Field(1e3, description="condition number above which a library is out")
+
+
+class SearchSettings(Section):
+    """Which laws are tried."""
+
+    over: Literal["libraries", "subsets"] = Field(
+        "libraries",
+        description="libraries: those that are named; subsets: all sets of the terms below, of which the few on the "
+        "front of error against number of terms go on",
+    )
+    terms: Annotated[tuple[str, ...], Field(min_length=1, max_length=20)] = Field(
+        (
+            "laplacian",
+            "u",
+            "constant",
+            "u_squared",
+            "grad_squared",
+            "u_grad_squared",
+            "porous",
+            "u_cubed",
+            "porous_squared",
+            "u_laplacian",
+            "biharmonic",
+        ),
+        description="terms whose sets are tried, and the user's own with them; 'a+b': terms that enter together; of "
+        "two sets that say the same, the one whose terms come first is taken",
+    )
+    most_terms: Annotated[int, Field(ge=1, le=20)] = Field(6, description="terms of a law at most")
+    laws: Count = Field(6, description="laws that go on to rollouts at most")
+    within: Annotated[float, Field(ge=1)] = Field(
+        20.0, description="how many times more than the best of all sets a law that goes on may leave unexplained"
+    )
 
 
 class RolloutSettings(Section):

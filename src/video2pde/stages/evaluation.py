@@ -33,7 +33,8 @@ def choose(
     seen = found.identifiability
     why_not = "" if seen.law_seen else seen.verdict.removeprefix("no law: ")
     pixel, named = min(known.grid.dx, known.grid.dy), settings.regression.law is not None
-    return select(widen_all(calibrations, tests), scores, settings.selection, pixel, why_not, named, tests)
+    searched = found.search is not None
+    return select(widen_all(calibrations, tests), scores, settings.selection, pixel, why_not, named, tests, searched)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Structure: every library fitted in weak form, and which of them go on."""
+"""Structure: every library, or what a search finds, fitted in weak form, and which of them go on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from video2pde.discovery import Weak, weak_system
 from video2pde.discovery.flow_choice import choose_flow, FlowChoice
-from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
+from video2pde.discovery.identifiability import diagnose_laws, draw_runs, Identifiability
 from video2pde.discovery.moments import law_velocity
 from video2pde.discovery.regression import fit_library
+from video2pde.discovery.search import candidate_laws, Search
 from video2pde.discovery.weak import WeakSystem
 from video2pde.drift import Drift
 from video2pde.field import Field, Windows
@@ -21,7 +22,7 @@ from video2pde.progress import Progress
 from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.model import Model
 from video2pde.settings import Settings
-from video2pde.terms import libraries, Term
+from video2pde.terms import Term
 
 Array = NDArray[np.float64]
 
@@ -61,7 +62,8 @@ class Discovery:
 
     ``moments`` (t, 2) by term over the training window; ``models`` the sparse fits of all libraries as models;
     ``diffusion`` the coefficient of the baseline drift + diffusion, fitted to the window's rollout; ``flow`` the flows
-    that were tried, None where nothing but a uniform drift was asked for.
+    that were tried, None where nothing but a uniform drift was asked for; ``search`` over subsets of terms, None where
+    the named libraries were tried.
     """
 
     system: WeakSystem
@@ -73,6 +75,7 @@ class Discovery:
     gradient_noise: float
     diffusion: float
     flow: FlowChoice | None = None
+    search: Search | None = None
 
     def __repr__(self) -> str:
         return f"Discovery({self.identifiability.verdict})"
@@ -93,7 +96,8 @@ def discover_structure(
     known : the recording up to the end of the validation window.
     drift : of ``known``.
     windows : the recording's; only the training window is used.
-    settings : those of split, drift, weak form, regression, identifiability, terms, libraries, rollouts and the run.
+    settings : those of split, drift, weak form, search, regression, identifiability, terms, libraries, rollouts and
+        the run.
     progress : called with the number of frames done and the number in all.
     weak : the weak system of the training window, if it has been assembled already.
 
@@ -117,8 +121,9 @@ def discover_structure(
         choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)
     columns = weak.columns if beside is None else beside
     system = weak.system if beside is None else beside.draw(settings.weak.test_functions, np.random.default_rng(0))
-    found = diagnose_libraries(columns, system, settings, len(train) < FEWEST_FRAMES)
-    by_library = libraries(settings)
+    runs, few = draw_runs(columns, settings), len(train) < FEWEST_FRAMES
+    by_library, search = candidate_laws(system, runs, settings, few, progress)
+    found = diagnose_laws(by_library, system, runs, settings, few)
     flows = {name: given if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
     models = {name: _as_model(by_library[name], d.fit.coefficients, flows[name]) for name, d in found.libraries.items()}
     contenders: list[Contender] = []
@@ -143,6 +148,7 @@ def discover_structure(
         gradient_noise=weak.columns.gradient_noise,
         diffusion=fit_diffusion(train, drift.velocity[windows.train], settings.rollout),
         flow=choice,
+        search=search,
     )
 
 

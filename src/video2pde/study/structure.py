@@ -19,8 +19,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
+from video2pde.discovery.identifiability import diagnose_laws, draw_runs, Identifiability
 from video2pde.discovery.regression import fit_library, SparseFit
+from video2pde.discovery.search import candidate_laws, Laws
 from video2pde.discovery.weak import WeakSystem
 from video2pde.settings import Settings
 from video2pde.stages import Discovery
@@ -129,7 +130,7 @@ class Structure:
 
 
 def stack_films(found: Mapping[str, Discovery], settings: Settings) -> Structure:
-    """Fit every library to all films together, and find which terms they can tell apart."""
+    """Fit every library, or what a search finds, to all films together, and find which terms they can tell apart."""
     by_library = libraries(settings)
     systems, noise = list[WeakSystem](), dict[str, float]()
     for name, discovery in found.items():
@@ -138,8 +139,10 @@ def stack_films(found: Mapping[str, Discovery], settings: Settings) -> Structure
         systems.append(_scale(system, 1 / noise[name]))
     stack = Stack(tuple(systems))
     whole = stack.join(systems)
-    seen = diagnose_libraries(stack, whole, settings)
-    contenders = _contenders(seen, whole, settings)
+    runs = draw_runs(stack, settings)
+    laws, _ = candidate_laws(whole, runs, settings)
+    seen = diagnose_laws(laws, whole, runs, settings)
+    contenders = _contenders(seen, laws, whole, settings)
     wanted = list(dict.fromkeys(term for contender in contenders for term in contender.terms))
     support = [
         s for name, film in zip(found, systems, strict=True) for s in _support(name, film, contenders, wanted, settings)
@@ -174,9 +177,11 @@ def _noise_of(system: WeakSystem, candidates: Sequence[Sequence[str]], settings:
     return float(np.sqrt(max(1 - best, LEAST_LEFT) * np.mean(system.b**2)))
 
 
-def _contenders(seen: Identifiability, whole: StackedSystem, settings: Settings) -> tuple[JointContender, ...]:
+def _contenders(
+    seen: Identifiability, by_library: Laws, whole: StackedSystem, settings: Settings
+) -> tuple[JointContender, ...]:
     """Name the laws that go on; what is left of a larger library may be another one, and is then no law of its own."""
-    by_library, found = libraries(settings), list[JointContender]()
+    found = list[JointContender]()
     ordered = sorted(seen.contenders, key=lambda name: len(seen.libraries[name].robust) < len(by_library[name]))
     for name in ordered if seen.law_seen else ():
         terms = tuple(term.name for term in by_library[name] if term.name in seen.libraries[name].robust)

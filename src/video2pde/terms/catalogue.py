@@ -51,6 +51,8 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
 """Intrinsic terms of the candidate libraries; the drift belongs to all. R and P are not the paper's."""
 
 
+MOST_UNITS = 20
+"""Units whose subsets can be searched: a million of them."""
 NAMED = "named law"
 """What a law of listed terms is called where no library has the same terms."""
 
@@ -95,3 +97,22 @@ def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
                 f"library '{name}' = {', '.join(terms) or 'nothing'}: give each intrinsic term once, without the drift"
             )
     return {name: tuple(get_term(term, own) for term in terms) for name, terms in named.items()}
+
+
+def searched(settings: Settings) -> tuple[tuple[Term, ...], ...]:
+    """Return the units of a search over subsets: terms that enter a law together, most of them alone.
+
+    They are those of ``search.terms``, and the user's own terms that are not among them.
+    """
+    own = own_terms(settings)
+    units = [tuple(part.strip() for part in entry.split("+")) for entry in settings.search.terms]
+    listed = [name for unit in units for name in unit]
+    units += [(name,) for name in own if name not in listed]
+    named = [name for unit in units for name in unit]
+    if drifting := [name for name in named if get_term(name, own).is_drift]:
+        raise SettingsError(f"search.terms: the drift belongs to every law; leave '{drifting[0]}' out")
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise SettingsError(f"search.terms: '{twice[0]}' is there twice; give each term once")
+    if len(units) > MOST_UNITS:
+        raise SettingsError(f"search.terms: {len(units)} with your own terms; give {MOST_UNITS} at most")
+    return tuple(tuple(get_term(name, own) for name in unit) for unit in units)

@@ -7,7 +7,7 @@ diffusion does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -56,6 +56,25 @@ def damping(term: Term, level: float, order: int) -> Array:
     """Return −Re λ of unit waves along :data:`DIRECTIONS`, by the term's derivatives of one order at u = level."""
     slopes = {alpha: slope for alpha, slope in linearise(term, level).items() if sum(alpha) == order}
     return np.array([-growth_rate(slopes, *k) for k in DIRECTIONS])
+
+
+def damps(terms: Sequence[Term], coefficients: Sequence[float]) -> bool:
+    """Tell whether a law damps short waves, or leaves them alone, at one level of u at least: else none can run it.
+
+    Examples
+    --------
+    >>> from video2pde.terms import CATALOGUE
+    >>> law = [CATALOGUE["laplacian"], CATALOGUE["porous"]]
+    >>> damps(law, (-0.1, 1.0)), damps(law, (-0.1, -1.0))
+    (True, False)
+    """
+    order = max((smoothing_order(term) for term in terms), default=0)
+    if order == 0:
+        return True
+    found = np.zeros((len(EMPTY_TO_FULL), len(DIRECTIONS)))
+    for term, value in zip(terms, coefficients, strict=True):
+        found += value * np.stack([damping(term, level, order) for level in EMPTY_TO_FULL])
+    return bool((found.min(axis=1) >= 0).any())
 
 
 def is_diffusion(term: Term, levels: tuple[float, ...] = LEVELS) -> bool:

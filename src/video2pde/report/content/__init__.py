@@ -13,6 +13,7 @@ from video2pde.report.content.prediction import tell_test, tell_validation
 from video2pde.report.content.provenance import tell_provenance, tell_settings, tell_timings, tell_warnings
 from video2pde.report.content.recording import tell_drift, tell_preprocessing, tell_smoothing
 from video2pde.report.content.recovery import tell_recovery
+from video2pde.report.content.search import tell_search
 from video2pde.report.content.steadiness import tell_steadiness
 from video2pde.report.content.structure import tell_conditioning, tell_stability, tell_sweep
 from video2pde.report.content.words import Story
@@ -26,6 +27,7 @@ SECTIONS = (
     tell_smoothing,
     tell_drift,
     tell_flow,
+    tell_search,
     tell_conditioning,
     tell_sweep,
     tell_stability,
