@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from video2pde import __version__
-from video2pde.calibration import Calibration
+from video2pde.calibration import Calibration, find_directions
 from video2pde.calibration.parts import InParts
 from video2pde.discovery.identifiability import LibraryDiagnosis
 from video2pde.drift import Drift
@@ -277,6 +277,9 @@ def _law_lines(law: Calibration, field: Field) -> list[str]:
         scales = ", ".join(f"{axis} {estimate}" for axis, estimate in law.drift_scale.items())
         drift += f"; over the measured one: {scales}"
     lines = [law.model.equation.text, "", *terms, drift]
+    directions = find_directions(law)
+    if directions is not None:
+        lines.append(f"  directions   {directions.words(field.grid.unit)}")
     if law.model.flow is not None:
         lines.append(f"  flow         {describe_flow(law.model.flow, field.grid)}")
     return lines
@@ -330,7 +333,7 @@ def summarise_motion(law: Calibration, field: Field) -> Motion:
 
 def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
     """Return one law as ``result.json`` holds it."""
-    unit, flow = grid.unit, calibration.model.flow
+    unit, flow, directions = grid.unit, calibration.model.flow, find_directions(calibration)
     return {
         "library": calibration.library,
         "drift_scale": {axis: estimate.to_json() for axis, estimate in calibration.drift_scale.items()},
@@ -340,6 +343,7 @@ def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
         },
         "equation": {"text": calibration.model.equation.text, "latex": calibration.model.equation.latex},
         "flow": None if flow is None else summarise_flow(flow, grid),
+        "directions": None if directions is None else directions.to_json(),
         "starts_agree": calibration.starts_agree,
         "replicates": None
         if calibration.bootstrap is None

@@ -291,7 +291,8 @@ def test_what_the_settings_have_answered_is_no_suspect() -> None:
     given = load_settings(overrides={"recording.reference": "flat.tif", "recording.response": "linear"}).recording
     bleached = load_settings(preset="frap")
     assert answered_by(given) == {"uneven light", "response"}
-    assert not answered_by(SETTINGS.recording)
+    assert not answered_by(SETTINGS.recording, ("dxx", "dyy"))
+    assert answered_by(SETTINGS.recording, ("u", "dxx", "dyy", "dxy")) == {"anisotropy"}
     assert answered_by(bleached.recording) == {"response"}
     assert out_of_place(bleached.frap) == {"source"}
     assert not out_of_place(SETTINGS.frap)

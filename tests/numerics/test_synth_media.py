@@ -132,6 +132,11 @@ def test_variances_grow_as_the_tensor_and_the_time_say() -> None:
     times, plain = [0.0, 8.0], 2 * 1.5 * 8.0
     grown = np.diff(moments(in_medium(anisotropy=0.4), times)[1], axis=0)[0]
     assert grown == pytest.approx([1.4 * plain, 0.6 * plain], rel=1e-4)
+    # turned by a right angle the axes change places; by half of one both grow alike
+    grown = np.diff(moments(in_medium(anisotropy=0.4, turned=90.0), times)[1], axis=0)[0]
+    assert grown == pytest.approx([0.6 * plain, 1.4 * plain], rel=1e-4)
+    grown = np.diff(moments(in_medium(anisotropy=0.4, turned=45.0), times)[1], axis=0)[0]
+    assert grown == pytest.approx([plain, plain], rel=1e-4)
     grown = np.diff(moments(in_medium(slowing=0.5), times)[1], axis=0)[0]
     assert grown == pytest.approx([plain * (1 - 0.25 * 8 / 34)] * 2, rel=1e-4)
 

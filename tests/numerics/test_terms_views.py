@@ -38,6 +38,7 @@ WRITTEN_OUT = {
     "dy": lambda u: u.diff(Y),
     "dxx": lambda u: u.diff(X, 2),
     "dyy": lambda u: u.diff(Y, 2),
+    "dxy": lambda u: u.diff(X, Y),
     "drift_x": lambda u: -V_X * u.diff(X),
     "drift_y": lambda u: -V_Y * u.diff(Y),
 }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from video2pde.estimate import Estimate
 from video2pde.selection import block_error, exceeds, select, Selection
 from video2pde.terms import CATALOGUE, Term
+from video2pde.terms.catalogue import TENSOR
 
 FRAMES = 60
 TERMS = {
@@ -183,6 +184,14 @@ MINE = Term.of("mine", ("xx", "u"), ("yy", "2*u"))
 POSITIVE, NEGATIVE = Estimate(0.7, 0.6, 0.8), Estimate(-0.3, -0.4, -0.2)
 
 
+def tensor(along: float, across: float, degrees: float) -> tuple[tuple[Term, Estimate], ...]:
+    """Return a diffusion tensor by its two coefficients and its direction, as terms of a law."""
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    entries = (along * c * c + across * s * s, along * s * s + across * c * c, 2 * (along - across) * c * s)
+    pairs = zip(TENSOR, entries, strict=True)
+    return tuple((CATALOGUE[name], Estimate(value, value - 1e-4, value + 1e-4)) for name, value in pairs)
+
+
 @pytest.mark.parametrize(
     ("parts", "verdict"),
     [
@@ -195,6 +204,9 @@ POSITIVE, NEGATIVE = Estimate(0.7, 0.6, 0.8), Estimate(-0.3, -0.4, -0.2)
         (((CATALOGUE["laplacian"], POSITIVE), (CATALOGUE["porous"], NEGATIVE)), "law"),
         (((CATALOGUE["laplacian"], POSITIVE), (CATALOGUE["porous"], Estimate(-2.0, -2.1, -1.9))), "no_law"),
         (((CATALOGUE["grad_squared"], NEGATIVE),), "law"),
+        # a tensor that spreads backward at 67.5 degrees from x, and neither along the axes nor along the diagonals
+        (tensor(2.0, -0.02, 22.5), "no_law"),
+        (tensor(2.0, 0.02, 22.5), "law"),
     ],
 )
 def test_the_sign_of_diffusion_is_that_of_the_whole_law(parts: tuple[tuple[Term, Estimate], ...], verdict: str) -> None:

@@ -32,6 +32,7 @@ WORDS = {
     "dy": ("u_y", "mm/s"),
     "dxx": ("u_xx", "mm²/s"),
     "dyy": ("u_yy", "mm²/s"),
+    "dxy": ("u_xy", "mm²/s"),
     "drift_x": ("(−v_x(t) u_x)", "1"),
     "drift_y": ("(−v_y(t) u_y)", "1"),
 }

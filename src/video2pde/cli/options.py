@@ -134,6 +134,9 @@ class LawOptions:
     search: Annotated[
         str | None, _settings("Which laws are tried: libraries, or subsets of the catalogue's terms.")
     ] = None
+    diffusion: Annotated[
+        str | None, _settings("isotropic, or tensor: for what spreads faster in one direction than across it.")
+    ] = None
     drift: Annotated[str | None, _settings("What is carried along: none, auto, uniform, affine or stream.")] = None
     velocity: Annotated[
         Path | None, _settings("File (.npz, .nc) with the velocity u, v, in place of the drift that is measured.")
@@ -144,6 +147,7 @@ class LawOptions:
         keys = {
             "law": "regression.law",
             "search": "search.over",
+            "diffusion": "regression.diffusion",
             "drift": "drift.flow",
             "velocity": "drift.velocity",
         }

@@ -25,7 +25,7 @@ from video2pde.discovery.regression import (
 from video2pde.discovery.weak import WeakSystem
 from video2pde.parallel import parallel_map
 from video2pde.settings import IdentifiabilitySettings, Settings
-from video2pde.terms.catalogue import libraries
+from video2pde.terms.catalogue import libraries, TENSOR
 from video2pde.terms.term import Term
 
 Array = NDArray[np.float64]
@@ -190,9 +190,8 @@ def _diagnose_library(
     unique = _unique_shares(part.gram, fit)
     # where the fit leaves less than that, a smaller share is still more than a remainder of everything else
     counts = min(LEAST_UNIQUE_SHARE, max(np.sqrt(max(1 - fit.explained, 0.0)), LEAST_UNIQUE_SHARE / 5))
-    robust = tuple(
-        n for n in terms if unique[n] >= counts and _is_reliable(stability.frequency[n], fit.significance(n), options)
-    )
+    reliable = [n for n in terms if _is_reliable(stability.frequency[n], fit.significance(n), options)]
+    robust = _whole_tensor(terms, [n for n in reliable if unique[n] >= counts])
     settled = {
         n: (n in robust and fit.significance(n) >= SIGNIFICANT)
         or stability.frequency[n] <= 1 - options.robust_frequency
@@ -218,6 +217,13 @@ def _diagnose_library(
         contender=False,
         verdict="",
     )
+
+
+def _whole_tensor(terms: tuple[str, ...], robust: list[str]) -> tuple[str, ...]:
+    """Count all entries of a diffusion tensor as robust where one is: any of them may be zero."""
+    if set(TENSOR) <= set(terms) and set(TENSOR) & set(robust):
+        return tuple(n for n in terms if n in robust or n in TENSOR)
+    return tuple(robust)
 
 
 def _is_reliable(frequency: float, significance: float, options: IdentifiabilitySettings) -> bool:

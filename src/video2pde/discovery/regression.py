@@ -17,7 +17,7 @@ from scipy.optimize import lsq_linear
 from video2pde.discovery.weak import WeakSystem
 from video2pde.html import table
 from video2pde.settings import RegressionSettings
-from video2pde.terms.catalogue import DRIFT
+from video2pde.terms.catalogue import DRIFT, TENSOR
 
 Array = NDArray[np.float64]
 ACTIVE = 1e-12
@@ -101,7 +101,7 @@ def solve_sparse(normal: Normal, settings: RegressionSettings, threshold: float 
         if active.any():
             shares[active] = _ridge(normal, active, settings)
         measure = np.abs(shares if settings.threshold_on == "share" else _coefficients(normal, shares))
-        kept = active & (measure >= limit) & (np.abs(shares) > ACTIVE)
+        kept = _keep_together(normal.names, active & (measure >= limit) & (np.abs(shares) > ACTIVE))
         if (kept == active).all():
             break
         active = kept
@@ -109,6 +109,14 @@ def solve_sparse(normal: Normal, settings: RegressionSettings, threshold: float 
         shares = _restore(normal, shares, settings)
     explained = float(1 - _unexplained(normal, shares)) if normal.signal > 0 else 0.0
     return Solution(normal.names, _coefficients(normal, shares), np.abs(shares), explained, iterations)
+
+
+def _keep_together(names: Sequence[str], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Keep a diffusion tensor whole: which of its entries is small depends on how the camera was turned."""
+    index = [names.index(name) for name in TENSOR if name in names]
+    if len(index) == len(TENSOR):
+        kept[index] = kept[index].any()
+    return kept
 
 
 def _unexplained(normal: Normal, shares: Array) -> float:
@@ -133,6 +141,7 @@ def _restore(normal: Normal, shares: Array, settings: RegressionSettings) -> Arr
         for index in np.flatnonzero(possible & (shares == 0)):
             active = shares != 0
             active[index] = True
+            active = _keep_together(normal.names, active)
             trial = np.zeros_like(shares)
             trial[active] = _ridge(normal, active, settings)
             trials.append((_unexplained(normal, trial), trial))

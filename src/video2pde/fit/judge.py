@@ -33,6 +33,7 @@ from video2pde.fit.suspects import answered_by, OFTEN_MISSING, out_of_place
 from video2pde.fit.view import build_view, View
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE, libraries
+from video2pde.terms.catalogue import TENSOR
 from video2pde.terms.symbol import multiple_of
 
 Array = NDArray[np.float64]
@@ -198,7 +199,7 @@ class _Bench:
             widths,
             self.settings.recording.observable,
             _limit(law.freedom),
-            answered_by(self.settings.recording),
+            answered_by(self.settings.recording, names),
             out_of_place=out_of_place(self.settings.frap),
         )
         front = ask_front(self.train, look.calibration)
@@ -323,7 +324,7 @@ def _lack(
         for name, shift in _shifts(suspicion, law, calibration.library).items():
             reach[name] = max(reach[name], min(shift, abs(law.coefficients[name])))
     for term in calibration.terms:
-        if multiple_of(term, CATALOGUE["laplacian"]):
+        if multiple_of(term, CATALOGUE["laplacian"]) or term.name in TENSOR:
             reach[term.name] = max(reach[term.name], unresolved * abs(law.coefficients[term.name]))
     if suspects:
         # a law that does not fit is no better known than its two fits agree, in weak form and as a rollout

@@ -5,15 +5,17 @@ Each is asked how much of what the law leaves it would take away, against what c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from video2pde.fit import effects
 from video2pde.fit.effects import Columns
 from video2pde.settings import FrapSettings, RecordingSettings
 from video2pde.terms import CATALOGUE
+from video2pde.terms.catalogue import TENSOR
 from video2pde.terms.words import describe
 
-UNEVEN_LIGHT, RESPONSE, SOURCE = "uneven light", "response", "source"
+UNEVEN_LIGHT, RESPONSE, SOURCE, ANISOTROPY = "uneven light", "response", "source", "anisotropy"
 OFTEN_MISSING = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous", "biharmonic")
 """Terms of the catalogue that are tried one by one where the law lacks them."""
 
@@ -115,10 +117,10 @@ SUSPECTS: tuple[Suspect, ...] = (
         law_bound=True,
     ),
     Suspect(
-        "anisotropy",
+        ANISOTROPY,
         effects.anisotropy,
         "it spreads faster in one direction than across it",
-        "give a library with dxx and dyy instead of laplacian",
+        "fit diffusion as a tensor: --diffusion tensor",
     ),
     Suspect(
         "memory",
@@ -161,7 +163,11 @@ def out_of_place(frap: FrapSettings) -> frozenset[str]:
     return frozenset({SOURCE} if frap.enabled else ())
 
 
-def answered_by(recording: RecordingSettings) -> frozenset[str]:
-    """Name the suspects that the settings have answered: a reference holds uneven light, a response was given."""
-    answered = {UNEVEN_LIGHT: recording.reference is not None, RESPONSE: recording.response != "auto"}
+def answered_by(recording: RecordingSettings, law: Sequence[str] = ()) -> frozenset[str]:
+    """Name the suspects that settings or law have answered: a reference holds uneven light, a tensor anisotropy."""
+    answered = {
+        UNEVEN_LIGHT: recording.reference is not None,
+        RESPONSE: recording.response != "auto",
+        ANISOTROPY: set(TENSOR) <= set(law),
+    }
     return frozenset(name for name, known in answered.items() if known)

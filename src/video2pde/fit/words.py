@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.fit.effects import Context
-from video2pde.fit.suspects import Suspect
+from video2pde.fit.suspects import ANISOTROPY, Suspect
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ def _sized(suspect: Suspect, amplitudes: Array, context: Context) -> str:
             return f"the light {'dims' if size < 0 else 'grows'} by about {100 * abs(size):.2g} % a second"
         return f"the light changes by up to {100 * float(np.abs(amplitudes).max()):.2g} % a second, up and down"
     diffusion = abs(context.model.amount("laplacian"))
-    if suspect.name == "anisotropy" and diffusion > 0:
+    if suspect.name == ANISOTROPY and diffusion > 0:
         share = float(np.hypot(*amplitudes[:2])) / diffusion
         return f"it spreads {2 * share:.0%} faster in one direction than across it"
     return suspect.meaning

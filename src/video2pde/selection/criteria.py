@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from video2pde.calibration import Calibration
 from video2pde.estimate import Estimate
 from video2pde.rollout.validate import Score, Validation
-from video2pde.terms.symbol import damping, DIRECTIONS, smoothing_order
+from video2pde.terms.symbol import damping, smoothing_order, wave_directions
 
 Array = NDArray[np.float64]
 
@@ -144,11 +144,12 @@ def _forward(calibration: Calibration, levels: Array) -> Criterion:
     order = max((smoothing_order(term) for term in calibration.terms), default=0)
     if order == 0:
         return Criterion(FORWARD, 0.0, 0.0, True, 0.0)
-    value, best = np.zeros((2, len(levels), len(DIRECTIONS)))
+    directions = wave_directions(calibration.terms)
+    value, best = np.zeros((2, len(levels), len(directions)))
     for term in calibration.terms:
         estimate = calibration.estimates[term.name]
         ends = (estimate.low, estimate.high) if estimate.has_interval else (estimate.value,)
-        unit = np.stack([damping(term, float(level), order) for level in levels])
+        unit = np.stack([damping(term, float(level), order, directions) for level in levels])
         value = value + estimate.value * unit
         best = best + np.max([end * unit for end in ends], axis=0)
     least = float(value.min())

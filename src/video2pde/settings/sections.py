@@ -94,6 +94,11 @@ class RegressionSettings(Section):
         None,
         description="the law to fit, without discovery: a library, or terms such as 'laplacian,u'; none: all libraries",
     )
+    diffusion: Literal["isotropic", "tensor"] = Field(
+        "isotropic",
+        description="tensor: in every law Δu gives way to u_xx, u_yy and u_xy, for what spreads faster in one "
+        "direction",
+    )
     signs: dict[str, Literal["positive", "negative"]] = Field(
         default_factory=dict, description="sign constraints by term, such as laplacian = 'positive'"
     )
@@ -139,6 +144,7 @@ class SearchSettings(Section):
             "porous_squared",
             "u_laplacian",
             "biharmonic",
+            "dxx+dyy+dxy",
         ),
         description="terms whose sets are tried, and the user's own with them; 'a+b': terms that enter together; of "
         "two sets that say the same, the one whose terms come first is taken",

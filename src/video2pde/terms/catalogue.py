@@ -32,11 +32,15 @@ _TERMS = (
     Term.of("dy", ("y", "u")),
     Term.of("dxx", ("xx", "u")),
     Term.of("dyy", ("yy", "u")),
+    Term.of("dxy", ("xy", "u")),
     Term.of("drift_x", ("x", "-v_x*u")),
     Term.of("drift_y", ("y", "-v_y*u")),
 )
 CATALOGUE: Mapping[str, Term] = {term.name: term for term in _TERMS}
 DRIFT = ("drift_x", "drift_y")
+TENSOR = ("dxx", "dyy", "dxy")
+"""Diffusion that differs with direction: the entries of its tensor, that of dxy twice. They enter a law together, since
+which of them is small depends on how the camera was turned."""
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "A": ("laplacian",),
@@ -81,7 +85,8 @@ def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
     """Return every library, the user's included, as its intrinsic terms (without the drift).
 
     Where a law is named in the settings it is the only one: the library of that name, or the terms that are listed,
-    under the name of a library that has the same terms if there is one.
+    under the name of a library that has the same terms if there is one. With ``regression.diffusion = "tensor"`` the
+    Laplacian of every one gives way to a tensor.
     """
     own = own_terms(settings)
     named: dict[str, tuple[str, ...]] = {**LIBRARIES, **settings.libraries}
@@ -90,6 +95,8 @@ def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
         terms = named.get(law) or tuple(part.strip() for part in law.split(",") if part.strip())
         known = [name for name, listed in named.items() if set(listed) == set(terms)]
         named = {law if law in named else known[0] if known else NAMED: terms}
+    if settings.regression.diffusion == "tensor":
+        named = {name: _with_tensor(terms) for name, terms in named.items()}
     for name, terms in named.items():
         drifting = [term for term in terms if get_term(term, own).is_drift]
         if drifting or not terms or len(set(terms)) != len(terms):
@@ -99,6 +106,13 @@ def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
     return {name: tuple(get_term(term, own) for term in terms) for name, terms in named.items()}
 
 
+def _with_tensor(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Let the Laplacian give way to the entries of a tensor."""
+    if not {"laplacian", *TENSOR} & set(terms):
+        return terms
+    return (*(name for name in terms if name not in ("laplacian", *TENSOR)), *TENSOR)
+
+
 def searched(settings: Settings) -> tuple[tuple[Term, ...], ...]:
     """Return the units of a search over subsets: terms that enter a law together, most of them alone.
 
@@ -106,6 +120,8 @@ def searched(settings: Settings) -> tuple[tuple[Term, ...], ...]:
     """
     own = own_terms(settings)
     units = [tuple(part.strip() for part in entry.split("+")) for entry in settings.search.terms]
+    if settings.regression.diffusion == "tensor":
+        units = [TENSOR, *(unit for unit in units if not set(unit) & {"laplacian", *TENSOR})]
     listed = [name for unit in units for name in unit]
     units += [(name,) for name in own if name not in listed]
     named = [name for unit in units for name in unit]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import cos, pi, sin
 
 import numpy as np
 import sympy
@@ -20,6 +21,8 @@ from video2pde.terms.term import jet_symbol, Order, Term
 Array = NDArray[np.float64]
 DIRECTIONS: tuple[tuple[float, float], ...] = ((1.0, 0.0), (0.0, 1.0), (0.5**0.5, 0.5**0.5), (0.5**0.5, -(0.5**0.5)))
 """Unit vectors along which waves are tried."""
+ALL_ROUND: tuple[tuple[float, float], ...] = tuple((cos(n * pi / 36), sin(n * pi / 36)) for n in range(36))
+"""The same for terms that differ with direction, five degrees apart."""
 LEVELS = (0.25, 0.5, 0.75)
 """Values of u at which a term must damp short waves to be called diffusion."""
 EMPTY_TO_FULL = (0.0, 0.5, 1.0)
@@ -52,10 +55,19 @@ def smoothing_order(term: Term) -> int:
     return max((order for order in orders if order % 2 == 0), default=0)
 
 
-def damping(term: Term, level: float, order: int) -> Array:
-    """Return −Re λ of unit waves along :data:`DIRECTIONS`, by the term's derivatives of one order at u = level."""
+def damping(term: Term, level: float, order: int, directions: Sequence[tuple[float, float]] = DIRECTIONS) -> Array:
+    """Return −Re λ of unit waves along ``directions``, by the term's derivatives of one order at u = level."""
     slopes = {alpha: slope for alpha, slope in linearise(term, level).items() if sum(alpha) == order}
-    return np.array([-growth_rate(slopes, *k) for k in DIRECTIONS])
+    return np.array([-growth_rate(slopes, *k) for k in directions])
+
+
+@lru_cache(maxsize=512)
+def wave_directions(terms: tuple[Term, ...]) -> tuple[tuple[float, float], ...]:
+    """Return the directions in which a law's waves must be tried: few, unless one of its terms differs with them."""
+    orders = {(term, smoothing_order(term)) for term in terms}
+    by_term = [damping(term, level, order) for term, order in orders if order for level in EMPTY_TO_FULL]
+    same = all(np.ptp(found) <= 1e-9 * np.abs(found).max(initial=0.0) for found in by_term)
+    return DIRECTIONS if same else ALL_ROUND
 
 
 def damps(terms: Sequence[Term], coefficients: Sequence[float]) -> bool:
@@ -71,9 +83,10 @@ def damps(terms: Sequence[Term], coefficients: Sequence[float]) -> bool:
     order = max((smoothing_order(term) for term in terms), default=0)
     if order == 0:
         return True
-    found = np.zeros((len(EMPTY_TO_FULL), len(DIRECTIONS)))
+    directions = wave_directions(tuple(terms))
+    found = np.zeros((len(EMPTY_TO_FULL), len(directions)))
     for term, value in zip(terms, coefficients, strict=True):
-        found += value * np.stack([damping(term, level, order) for level in EMPTY_TO_FULL])
+        found += value * np.stack([damping(term, level, order, directions) for level in EMPTY_TO_FULL])
     return bool((found.min(axis=1) >= 0).any())
 
 

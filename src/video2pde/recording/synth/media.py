@@ -83,8 +83,10 @@ class _Solver:
         if medium.fractional < 2:
             self._spread = self._frozen * self._square ** (medium.fractional / 2)
         else:
-            s = medium.anisotropy
-            self._spread = self._frozen * ((1 + s) * kx**2 + (1 - s) * ky**2)
+            s, turned = medium.anisotropy, math.radians(medium.turned)
+            along = math.cos(turned) * kx + math.sin(turned) * ky
+            across = math.cos(turned) * ky - math.sin(turned) * kx
+            self._spread = self._frozen * ((1 + s) * along**2 + (1 - s) * across**2)
         self._spread = self._spread + medium.fourth * self._square**2
         corner = np.array([-side / 2, side / 2]) * 1.1
         steady = replace(medium.flow, pulse=None)

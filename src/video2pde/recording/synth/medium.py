@@ -118,6 +118,7 @@ class Medium:
     halves : s; the coefficient of ``varies`` is (1 + s) times as large on the left, (1 − s) times on the right.
     slowing : s; the coefficient of ``varies`` falls linearly to (1 − s) times its value at the end.
     anisotropy : s; D_x = D(1 + s), D_y = D(1 − s).
+    turned : degrees by which the axes of the anisotropy are turned, from x towards y.
     fourth : κ ≥ 0 of −κΔ²u.
     fractional : α; the Laplacian becomes −(−Δ)^(α/2); 2 is the Laplacian itself.
     memory : α; ∂u/∂t becomes a Caputo derivative of order α (sub-diffusion); 1 is the first derivative.
@@ -131,6 +132,7 @@ class Medium:
     halves: float = 0.0
     slowing: float = 0.0
     anisotropy: float = 0.0
+    turned: float = 0.0
     fourth: float = 0.0
     fractional: float = 2.0
     memory: float = 1.0

@@ -62,6 +62,8 @@ class _Volumes:
             raise InputError(
                 "finite volumes solve no operator beyond the Laplacian and no memory; take the spectral solver"
             )
+        if medium.turned:
+            raise InputError("finite volumes solve anisotropy along the axes alone; take the spectral solver")
         self._case, self._refine, self._margin = case, refine, margin
         self._h = h = pixel / refine
         rows, columns = (refine * (n + 2 * margin) for n in shape)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from video2pde.calibration import Calibration
+from video2pde.calibration import Calibration, find_directions
 from video2pde.estimate import Estimate
 from video2pde.report.content.words import count, listed, MEANINGS, number, percent, Story
 from video2pde.report.document import (
@@ -136,7 +136,21 @@ def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
         _coefficient(Math(f"c_{axis}", f"c_{axis}"), f"drift along {axis} over the measured one", estimate, "1")
         for axis, estimate in scales.items()
     )
-    return equation, terms + drift
+    return equation, terms + _directions(story, chosen) + drift
+
+
+def _directions(story: Story, chosen: Calibration) -> tuple[Coefficient, ...]:
+    """List what a diffusion tensor means, whatever way the camera was turned."""
+    found = find_directions(chosen)
+    if found is None:
+        return ()
+    unit = f"{story.unit}²/s"
+    rows = (
+        (Math(r"\lambda_1", "λ₁"), "diffusion along the faster direction", found.along, unit),
+        (Math(r"\lambda_2", "λ₂"), "diffusion across it", found.across, unit),
+        (Math(r"\theta", "θ"), "the faster direction, from x towards y (down)", found.angle, "degrees"),
+    )
+    return tuple(_coefficient(*row) for row in rows)
 
 
 def _motion(story: Story) -> Motion | None:

@@ -40,6 +40,7 @@ MEANINGS = {
     "dy": "transport along y",
     "dxx": "diffusion along x",
     "dyy": "diffusion along y",
+    "dxy": "diffusion along one diagonal more than along the other",
 }
 NARROW = "\u202f"
 """A narrow space that does not break, between a number and its per cent sign."""
