@@ -44,7 +44,8 @@ class BlockResidual:
     """Hold means over blocks at the finest scale, each (time, y, x); NaN where too few cells count.
 
     ``left``: recording less rollout; ``change``: what the law (not the drift) has changed; ``start``: how the noise of
-    the initial frame goes on in the rollout, as one draw; ``frames`` (time,) in each block; ``cells`` (y, x).
+    the initial frame goes on in the rollout, as one draw; ``frames`` (time,) in each block; ``cells`` (y, x);
+    ``inside`` marks the picture's cells, (ny, nx), of blocks that have enough of them.
     """
 
     left: Array
@@ -52,6 +53,7 @@ class BlockResidual:
     start: Array
     frames: NDArray[np.int64]
     cells: Array
+    inside: NDArray[np.bool_]
 
 
 class _Sums:
@@ -72,10 +74,23 @@ class _Sums:
     def add(self, kind: int, frame: int, picture: Array) -> None:
         self.total[kind, self.when[frame]] += self.place(picture * self.weight)
 
-    def means(self) -> Array:
+    @property
+    def full(self) -> NDArray[np.bool_]:
+        """Mark the blocks of which enough cells count."""
+        return np.asarray(self.cells >= FULL * np.outer(*self.sides))
+
+    @property
+    def sides(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ny, nx = self.weight.shape
-        whole = np.outer(_length(ny, self.rows), _length(nx, self.columns))
-        counted = np.where(self.cells >= FULL * whole, self.cells, np.nan)
+        return _length(ny, self.rows), _length(nx, self.columns)
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        down, across = self.sides
+        return np.asarray(np.repeat(np.repeat(self.full, down, axis=0), across, axis=1) & (self.weight > 0))
+
+    def means(self) -> Array:
+        counted = np.where(self.full, self.cells, np.nan)
         return np.asarray(self.total / counted / self.frames[None, :, None, None])
 
 
@@ -88,8 +103,8 @@ def _edges(count: int, blocks: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, count, min(blocks, count) + 1).astype(np.int64))[:-1]
 
 
-def _length(count: int, edges: NDArray[np.int64]) -> Array:
-    return np.diff(np.append(edges, count)).astype(float)
+def _length(count: int, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.diff(np.append(edges, count))
 
 
 def block_residual(calibration: Calibration, train: Field, settings: Settings) -> BlockResidual | None:
@@ -144,7 +159,8 @@ def _roll(
     means = sums.means()
     if len(models) == 3 and not np.isfinite(means[:, :, sums.cells > 0]).any():
         return None, None
-    return BlockResidual(means[0], means[1], means[2], sums.frames, sums.cells), behind / len(window.times)
+    found = BlockResidual(means[0], means[1], means[2], sums.frames, sums.cells, sums.inside)
+    return found, behind / len(window.times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +203,10 @@ def block_scales(
     """
     _, usual = cell_noise(train.values)
     scales = []
-    sums, cells = _finest_sums(train)
+    sums, cells = _finest_sums(train, residual.inside)
     for space in MERGED_SPACE:
-        variance, level = _noise_of_places(_join(sums, space), _join(cells, space), memory)
+        kept = _kept_share(cells, space)
+        variance, level = _noise_of_places(_join(sums, space), _join(cells, space), kept, memory)
         lasting: list[tuple[int, NoiseLevels]] = []
         for time in MERGED_TIME:
             frames = _merge_frames(residual.frames, time)
@@ -200,16 +217,16 @@ def block_scales(
             by_time = np.stack([memory.variance_of(np.full(n, 1 / n), b) for n, b in zip(frames, bright, strict=True)])
             total = _in_time(variance, residual.frames, time) * by_time
             if len(left) >= FEWEST_BLOCKS:
-                lasting.append((time, _lasting_noise(left, bright)))
+                lasting.append((time, _lasting_noise(left * np.sqrt(kept), bright)))
             if lasting:
-                total = np.maximum(total, _lasting_at(time, lasting) * lasting[-1][1].at(bright))
+                total = np.maximum(total, _lasting_at(time, lasting) * lasting[-1][1].at(bright) / kept)
             # one draw of the start's noise tells its size in each block of time
             total += _mean(start**2, (1, 2))
             # an encoder's errors are not the same everywhere: the quietest places are not held to what they seem to be
-            noise = np.sqrt(np.maximum(total, QUIETEST * total.mean()))
+            noise = np.sqrt(np.maximum(total * kept, QUIETEST * (total * kept).mean()) / kept)
             # the initial frame was estimated with the law, so that its errors are there from the first frame on
             changed = np.maximum(change, _mean(change, (0,)))
-            faulty = [share * changed, faults.patch / space * np.ones_like(left)]
+            faulty = [share * changed, faults.patch / space / np.sqrt(kept) * np.ones_like(left)]
             if faults.level > 0:
                 faulty.append(_rounding(bright, changed, faults.level, usual))
             if train.light is not None:
@@ -242,11 +259,13 @@ def _rounding(bright: Array, changed: Array, level: float, cell: float) -> Array
     return np.asarray(ROUNDING * level * seen * np.exp(-2 * np.pi**2 * spread))
 
 
-def _finest_sums(train: Field) -> tuple[Array, Array]:
-    """Sum frames over the finest blocks, (t, y, x), and count their cells, (y, x)."""
+def _finest_sums(train: Field, inside: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Sum frames over the cells of the finest blocks that are inside, (t, y, x), and count them, (y, x).
+
+    These are the cells that the residual's blocks are made of.
+    """
     rows, columns = _places(train.grid, train.line)
-    inside = np.ones(train.grid.shape) if train.counted is None else train.counted.astype(float)
-    return _blockwise(train.values * inside, rows, columns), _blockwise(inside, rows, columns)
+    return _blockwise(train.values * inside, rows, columns), _blockwise(inside.astype(float), rows, columns)
 
 
 def _blockwise(pictures: Array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
@@ -257,13 +276,26 @@ def _join(sums: Array, space: int) -> Array:
     return _blockwise(sums, *(np.arange(0, count, space) for count in sums.shape[-2:]))
 
 
-def _noise_of_places(sums: Array, cells: Array, memory: Memory) -> tuple[Array, Array]:
-    """Return the noise variance of single frames averaged over blocks, (t, y, x), and the brightness there."""
+def _kept_share(cells: Array, space: int) -> Array:
+    """Return the share of the finest blocks that count, in each merged one; 1 where none does.
+
+    At the edge of what counts a merged block may have few, and is as noisy as these are.
+    """
+    found = _join((cells > 0).astype(float), space) / _join(np.ones_like(cells), space)
+    return np.where(found > 0, found, 1.0)
+
+
+def _noise_of_places(sums: Array, cells: Array, kept: Array, memory: Memory) -> tuple[Array, Array]:
+    """Return the noise variance of single frames averaged over blocks, (t, y, x), and the brightness there.
+
+    It is measured by brightness, on what blocks would show if they were whole; ``kept`` (y, x) says how much is.
+    """
     series = (sums / np.maximum(cells, 1.0)).reshape(len(sums), -1).T
     used = cells.ravel() > 0
     calm = uniform_filter1d(series, CALM, axis=1, mode="nearest")
-    variance = noise_by_level(series[used], calm[used], memory).at(calm)
-    return variance.T.reshape(sums.shape), calm.T.reshape(sums.shape)
+    whole = series[used] * np.sqrt(kept.ravel()[used, None])
+    variance = noise_by_level(whole, calm[used], memory).at(calm)
+    return variance.T.reshape(sums.shape) / kept, calm.T.reshape(sums.shape)
 
 
 def _lasting_noise(left: Array, bright: Array) -> NoiseLevels:
