@@ -265,7 +265,8 @@ def _finest_sums(train: Field, inside: NDArray[np.bool_]) -> tuple[Array, Array]
     These are the cells that the residual's blocks are made of.
     """
     rows, columns = _places(train.grid, train.line)
-    return _blockwise(train.values * inside, rows, columns), _blockwise(inside.astype(float), rows, columns)
+    weight = inside.astype(float)
+    return _blockwise(train.values * weight, rows, columns), _blockwise(weight, rows, columns)
 
 
 def _blockwise(pictures: Array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
