@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,13 +100,23 @@ def penalty(shape: FlowShape, grid: Grid, ridge: Ridge) -> Array:
     """Return the penalty over (l, k), flattened, with a mean diagonal of one for each ridge of one."""
     size, count = shape.in_time, len(shape.names)
     total = TINY * np.eye(size * count)
-    modes = shape.modes(grid).reshape(count, -1)
-    speed = _unit(modes @ modes.T)
     if ridge.space and shape.kind == "stream":
-        total += ridge.space * np.kron(np.eye(size), _unit(shape.roughness(grid)) + SPEED * speed)
+        total += ridge.space * np.kron(np.eye(size), _rough_and_fast(shape, grid))
     if ridge.time and size > 1:
-        total += ridge.time * np.kron(_unit(shape.change()), speed)
+        total += ridge.time * np.kron(_unit(shape.change()), _fast(shape, grid))
     return total
+
+
+@lru_cache(maxsize=8)
+def _fast(shape: FlowShape, grid: Grid) -> Array:
+    """Return the mean square of a steady flow's velocity over the picture, as a matrix (k, k)."""
+    modes = shape.modes(grid).reshape(len(shape.names), -1)
+    return _unit(modes @ modes.T)
+
+
+@lru_cache(maxsize=8)
+def _rough_and_fast(shape: FlowShape, grid: Grid) -> Array:
+    return np.asarray(_unit(shape.roughness(grid)) + SPEED * _fast(shape, grid))
 
 
 def _unit(matrix: Array) -> Array:
