@@ -48,35 +48,49 @@ class Timed:
     moments: TimeMoments
 
 
-def find_course(systems: Sequence[Timed], drift: Drift, shape: FlowShape, ridge: Ridge) -> tuple[float, ...]:
-    """Fit the course of a flow of this shape, its largest value 1; ``ridge``: the penalty on the shape's roughness.
+@dataclass(frozen=True, eq=False)
+class Courses:
+    """The courses of a flow of some shape: splines in time, and the columns (M, l, k) of every system.
 
     ``systems``: the law's columns at the centres of moments, with test functions of several widths in time, the widest
     first. Narrow ones reach nearer to the ends of the window, wide ones are quieter: each counts by what it leaves.
     """
-    widest = systems[0].moments
-    count = int(np.clip(round(len(widest.field) / widest.widths.t), FEWEST, MOST))
-    parts = [(each.law, flow_columns(each.moments, drift, replace(shape, in_time=count))) for each in systems]
-    rough = penalty(shape, widest.field.grid, ridge)
-    ends = np.cumsum([len(law.b) for law, _ in parts])[:-1]
-    course, noise = np.ones(count), np.ones(len(parts))
-    for _ in range(TURNS):
-        known, b = _weighed(parts, noise)
-        modes, _ = _fit(known, _contract("mlk,l->mk", parts, course, noise), rough, b)
-        columns = _contract("mlk,k->ml", parts, modes, noise)
-        found, left = _fit(known, columns, STIFF * _jumps(course), b)
-        noise *= [np.sqrt(np.mean(part**2)) for part in np.split(left, ends)]
-        noise /= noise[0]
-        found = _largest_is_one(found)
-        change = float(np.abs(found - course).max())
-        course = found
-        if change < SETTLED:
-            break
-    times = widest.field.times
-    splines = Splines(replace(shape, in_time=count).time_functions(times).T, times)
-    quarters = np.concatenate([_quarters(each) for each in systems])
-    chosen = choose_course(_misfits(known, columns, b, quarters), splines, partial(_free, course), course)
-    return tuple(float(value) for value in _largest_is_one(chosen))
+
+    systems: Sequence[Timed]
+    shape: FlowShape
+    columns: Sequence[Array]
+
+    @classmethod
+    def of(cls, systems: Sequence[Timed], drift: Drift, shape: FlowShape) -> Courses:
+        """Make the columns; ``shape`` says nothing of time yet."""
+        widest = systems[0].moments
+        count = int(np.clip(round(len(widest.field) / widest.widths.t), FEWEST, MOST))
+        free = replace(shape, in_time=count)
+        return cls(systems, shape, [flow_columns(each.moments, drift, free) for each in systems])
+
+    def find(self, ridge: Ridge) -> tuple[float, ...]:
+        """Fit the course, its largest value 1; ``ridge``: the penalty on the shape's roughness."""
+        field, count = self.systems[0].moments.field, self.columns[0].shape[1]
+        parts = [(each.law, columns) for each, columns in zip(self.systems, self.columns, strict=True)]
+        rough = penalty(self.shape, field.grid, ridge)
+        ends = np.cumsum([len(law.b) for law, _ in parts])[:-1]
+        course, noise = np.ones(count), np.ones(len(parts))
+        for _ in range(TURNS):
+            known, b = _weighed(parts, noise)
+            modes, _ = _fit(known, _contract("mlk,l->mk", parts, course, noise), rough, b)
+            columns = _contract("mlk,k->ml", parts, modes, noise)
+            found, left = _fit(known, columns, STIFF * _jumps(course), b)
+            noise *= [np.sqrt(np.mean(part**2)) for part in np.split(left, ends)]
+            noise /= noise[0]
+            found = _largest_is_one(found)
+            change = float(np.abs(found - course).max())
+            course = found
+            if change < SETTLED:
+                break
+        splines = Splines(replace(self.shape, in_time=count).time_functions(field.times).T, field.times)
+        quarters = np.concatenate([_quarters(each) for each in self.systems])
+        chosen = choose_course(_misfits(known, columns, b, quarters), splines, partial(_free, course), course)
+        return tuple(float(value) for value in _largest_is_one(chosen))
 
 
 def _weighed(parts: Sequence[tuple[WeakSystem, Array]], noise: Array) -> tuple[Array, Array]:

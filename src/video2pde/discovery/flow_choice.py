@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery.course import find_course, Timed
+from video2pde.discovery.course import Courses, Timed
 from video2pde.discovery.flows import BLOCKS, cross_validate, join_system, JointSystem, Ridge, RIDGES, SLOW_RIDGES
 from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.discovery.weighted import slice_centres, TimeMoments
@@ -42,6 +42,8 @@ SEEN = 6.0
 MATTERS = 0.05
 """... and the relative change of a coefficient from which it matters."""
 UNIFORM, PULSING = "uniform", "stream, pulsing"
+TURNS = 3
+"""Turns at most in which course and ridge of a flow of changing strength are found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,16 +174,17 @@ def choose_flow(
     named = {name: tuple(term.name for term in terms) for name, terms in libraries(settings).items()}
     systems = dict[str, JointSystem]()
     candidates = list[FlowCandidate]()
-    for name, free in flow_shapes(train, settings).items():
-        shape = free
-        if name == PULSING and free is not None:
+    for name, shape in flow_shapes(train, settings).items():
+        if name == PULSING and shape is not None:
             ridge = next(candidate.ridge for candidate in candidates if candidate.name == "stream")
             narrow = replace(columns, widths=replace(columns.widths, t=NARROW * columns.widths.t))
             nearer = slice_centres(narrow.frames, narrow.inside, narrow.widths, POOL * count, rng)
-            timed = [wide, _sample(train, narrow, nearer, settings)]
-            shape = replace(free, course=find_course(timed, drift, free, ridge))
-        systems[name] = join_system(law, moments, drift, shape)
-        candidates.append(_try_flow(name, shape, systems[name], named))
+            courses = Courses.of([wide, _sample(train, narrow, nearer, settings)], drift, shape)
+            systems[name], candidate = _follow(courses, drift, ridge, named)
+        else:
+            systems[name] = join_system(law, moments, drift, shape)
+            candidate = _try_flow(name, shape, systems[name], named)
+        candidates.append(candidate)
         if settings.drift.flow == "auto" and name == "affine, changing" and _explains(candidates):
             # an affine flow that already says nearly everything is not beaten by a stream function
             break
@@ -262,6 +265,23 @@ def _try_flow(
     blocks = {library: cross_validate(system, terms, [ridge])[0] for library, terms in named.items()}
     library = min(blocks, key=lambda key: float(blocks[key].sum()))
     return FlowCandidate(name, shape, library, ridge, blocks[library])
+
+
+def _follow(
+    courses: Courses, drift: Drift, ridge: Ridge, named: Mapping[str, Sequence[str]]
+) -> tuple[JointSystem, FlowCandidate]:
+    """Fit a flow of changing strength: its course under the ridge that its shape has, found in turns.
+
+    The first ridge is that of a steady flow, which explains little of one that is turned on and off, and is too stiff.
+    """
+    for _ in range(TURNS):
+        shape = replace(courses.shape, course=courses.find(ridge))
+        system = join_system(courses.systems[0].law, courses.systems[0].moments, drift, shape)
+        candidate = _try_flow(PULSING, shape, system, named)
+        if candidate.ridge == ridge:
+            break
+        ridge = candidate.ridge
+    return system, candidate
 
 
 def _explains(candidates: Sequence[FlowCandidate]) -> bool:

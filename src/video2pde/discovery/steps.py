@@ -70,13 +70,16 @@ class Splines:
 
 
 def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, course: Array) -> Array:
-    """Return the course, free or of few levels, that says most about the quarters it was not fitted to.
+    """Return the course, of few levels or free, that says most about the quarters it was not fitted to.
 
-    ``free`` fits a course without levels; ``course`` is where ramps are looked for.
+    The fewest levels win where the best is better by no more than one standard error over the quarters. ``free`` fits a
+    course without levels; ``course`` is where ramps are looked for.
     """
-    fitters: list[Fitter] = [free, *(partial(fit_steps, splines, course, count) for count in range(1, MOST_STEPS + 1))]
-    left = [sum(fold.of(fit(_sum([f for f in folds if f is not fold]))) for fold in folds) for fit in fitters]
-    return fitters[int(np.argmin(left))](_sum(folds))
+    fitters: list[Fitter] = [*(partial(fit_steps, splines, course, count) for count in range(1, MOST_STEPS + 1)), free]
+    left = np.array([[fold.of(fit(_sum([f for f in folds if f is not fold]))) for fold in folds] for fit in fitters])
+    worse = left - left[np.argmin(left.sum(axis=1))]
+    error = np.std(worse, axis=1, ddof=1) * np.sqrt(len(folds)) if len(folds) > 1 else np.zeros(len(fitters))
+    return fitters[int(np.argmax(worse.sum(axis=1) <= error))](_sum(folds))
 
 
 def _sum(parts: Sequence[Misfit]) -> Misfit:
