@@ -1,6 +1,6 @@
 """Run the whole pipeline on films with one broken assumption each, and count who was sure and wrong.
 
-Usage: python tools/deviations.py --set tuning|check|second|third|fourth|fifth [--only TEXT] [--workers N] [--page FILE]
+Usage: python tools/deviations.py --set tuning|check|second|third|fourth|fifth|camera|"camera again" [--only TEXT] [--workers N] [--page FILE]
 
     right                 verdict ``law``, the film's terms, every true coefficient inside its interval
     wrong but said so     any other verdict, or a warning of the recording or of the fit
@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from camera_sets import CAMERA_SETS
 from check_sets import CHECKS
 from films import Film, list_films, render
 from kept import fingerprint, recall, ROOT, show
@@ -196,7 +197,7 @@ def write_table(results: list[dict[str, Any]]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run films with one broken assumption each.")
-    parser.add_argument("--set", choices=("tuning", *CHECKS), default="tuning", help="which films")
+    parser.add_argument("--set", choices=("tuning", *CHECKS, *CAMERA_SETS), default="tuning", help="which films")
     parser.add_argument("--only", default="", help="only the films whose name contains this text, or one of several|so")
     parser.add_argument("--workers", type=int, default=1, help="films at a time, each on one core")
     parser.add_argument("--again", action="store_true", help="run films again that have a result of these sources")

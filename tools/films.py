@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from camera_sets import ALL, CAMERA_SETS, CameraSet, strengths_of_all
 from check_sets import CHECKS, CheckSet, FRAMES, LIBRARIES, NOISE, PIXELS, SET
 
 from video2pde.field import Grid
@@ -44,7 +45,8 @@ BOTH = ("A", "C")
 class Film:
     """One film: a case, what is broken in it and how much, and how it was filmed.
 
-    ``deviation`` is "" for an undisturbed film. ``library`` is where the law would be found if nothing were wrong.
+    ``deviation`` is "" for an undisturbed film, "all" for every fault of a camera at once. ``library`` is where the law
+    would be found if nothing were wrong.
     """
 
     set: SET
@@ -58,13 +60,21 @@ class Film:
 
     @property
     def key(self) -> str:
-        what = f"{self.deviation}={self.strength:g}" if self.deviation else "undisturbed"
-        return f"{self.set}-{self.base}-{what}"
+        alone = f"undisturbed{f'={self.strength:g}' if self.strength else ''}"
+        what = f"{self.deviation}={self.strength:g}" if self.deviation else alone
+        return f"{self.set.replace(' ', '-')}-{self.base}-{what}"
+
+    @property
+    def broken(self) -> list[tuple[str, float]]:
+        """The deviations that are broken, with their strengths."""
+        if self.deviation == ALL:
+            return list(strengths_of_all(self.strength).items())
+        return [(self.deviation, self.strength)] if self.deviation else []
 
     @property
     def law(self) -> dict[str, float]:
         """The law that the film obeys, by term name; empty where no sum of the catalogue's terms is."""
-        broken = self.deviation and find_deviation(self.deviation).law == "none"
+        broken = any(find_deviation(name).law == "none" for name, _ in self.broken)
         return {} if broken else self.deviated()[0].law.coefficients
 
     @cached_property
@@ -75,7 +85,7 @@ class Film:
         sub-diffusion is in length²/time^α; it spreads as K t^α/Γ(1 + α), and D is the mean rate. That of fractional
         diffusion is in length^α/time, and D that of the diffusion nearest to it.
         """
-        same = not self.deviation or find_deviation(self.deviation).law != "other"
+        same = all(find_deviation(name).law != "other" for name, _ in self.broken)
         law = self.case.law.coefficients if same else self.deviated()[0].law.coefficients
         medium = self.deviated()[0].medium
         if medium.slowing:
@@ -89,9 +99,10 @@ class Film:
 
     def deviated(self) -> tuple[Case, Camera]:
         """Return the case and the camera with the assumption broken."""
-        if not self.deviation:
-            return self.case, self.camera
-        return deviate(self.case, self.camera, self.deviation, self.strength)
+        case, camera = self.case, self.camera
+        for name, strength in self.broken:
+            case, camera = deviate(case, camera, name, strength)
+        return case, camera
 
     def describe(self) -> dict[str, Any]:
         """Return what identifies the film, for a table."""
@@ -119,13 +130,14 @@ def _nearest_diffusion(case: Case, order: float) -> float:
 def render(film: Film, folder: str | Path) -> tuple[Path, dict[str, Any]]:
     """Write the film into ``folder``; return its path and its truth."""
     case, camera = film.deviated()
-    broken = [(film.deviation, film.strength)] if film.deviation else []
-    path = render_film(case, folder, camera, solver=film.solver, extra=describe_deviations(broken))
+    path = render_film(case, folder, camera, solver=film.solver, extra=describe_deviations([*film.broken]))
     return path, json.loads((Path(folder) / "truth.json").read_text(encoding="utf-8"))
 
 
 def list_films(which: SET) -> list[Film]:
     """Name the films of a set, undisturbed ones and usual strengths first."""
+    if which in CAMERA_SETS:
+        return list(_camera(CAMERA_SETS[which]))
     return list(_tuning() if which == "tuning" else _check(CHECKS[which]))
 
 
@@ -172,3 +184,16 @@ def _check(chosen: CheckSet) -> Iterator[Film]:
             film = replace(case, plume=plume, law=Law(**asdict(case.law)))
             yield Film(chosen.name, base, name, strength, film, camera, solver, LIBRARIES[base])
             turn += 1
+
+
+def _camera(chosen: CameraSet) -> Iterator[Film]:
+    """Name the films of a camera's faults: undisturbed ones of several seeds (their strength), then each fault."""
+    for base, case in chosen.cases.items():
+        for seed in range(1, chosen.undisturbed + 1):
+            camera = replace(chosen.camera, seed=chosen.camera.seed + seed)
+            yield Film(chosen.name, base, "", float(seed), case, camera, library=base)
+    for turn, (name, strengths) in enumerate(chosen.strengths.items(), start=chosen.undisturbed + 1):
+        for base, case in chosen.cases.items():
+            for rank, strength in enumerate(strengths):
+                camera = replace(chosen.camera, seed=chosen.camera.seed + 10 * turn + rank)
+                yield Film(chosen.name, base, name, strength, case, camera, library=base)

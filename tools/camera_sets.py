@@ -1,0 +1,108 @@
+"""What a camera does to a film of diffusion (A) and of front-like spreading (C), as data (see ``films``).
+
+Both sets were fixed before a film of theirs was run. The first has the strengths of the table of deviations, with seeds
+of its own. The second, to check on, has other laws, plumes, strengths, seeds and another encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from check_sets import FRAMES, NOISE, PIXELS, SET
+
+from video2pde.recording.synth import Camera, Case, find_deviation, make_case, Plume
+
+ALL = "all"
+"""Every fault of AT_ONCE in one film; its strength is the rank of theirs."""
+AT_ONCE = (
+    "flicker",
+    "dimming",
+    "exposure",
+    "vignetting",
+    "gamma",
+    "shake",
+    "dust",
+    "walls",
+    "saturation",
+    "focus",
+    "yellow",
+)
+NAMED_GAMMA = 2.2
+"""A response that the file names: which one it was cannot be told from pictures, least of all from such."""
+
+
+@dataclass(frozen=True)
+class CameraSet:
+    """A set of films of two laws, ``undisturbed`` ones of several seeds and one for each fault and strength."""
+
+    name: SET
+    cases: Mapping[str, Case]
+    strengths: Mapping[str, tuple[float, ...]]
+    camera: Camera
+    undisturbed: int = 4
+
+
+def strengths_of_all(rank: float) -> dict[str, float]:
+    """Return the strength of each fault where all are there at once: the weak ones (1), or the usual ones (2)."""
+    found = {name: find_deviation(name).strengths[int(rank) - 1] for name in AT_ONCE}
+    return {**found, "gamma": NAMED_GAMMA}
+
+
+STRENGTHS: dict[str, tuple[float, ...]] = {
+    "flicker": (0.02,),
+    "dimming": (0.1,),
+    "exposure": (0.6,),
+    "vignetting": (0.2,),
+    "gamma": (1.8, NAMED_GAMMA),
+    "shake": (0.5, 1.0, 2.0),
+    "handheld": (0.3,),
+    "dust": (15,),
+    "walls": (0.5,),
+    "saturation": (0.15,),
+    "focus": (2.0,),
+    "yellow": (0.9,),
+    "source": (0.03,),
+    ALL: (1, 2),
+}
+AGAIN: dict[str, tuple[float, ...]] = {
+    "flicker": (0.03,),
+    "dimming": (0.15,),
+    "exposure": (0.8,),
+    "vignetting": (0.3,),
+    "gamma": (1.5, NAMED_GAMMA),
+    "shake": (0.7, 1.5),
+    "handheld": (0.4,),
+    "dust": (25,),
+    "walls": (0.7,),
+    "saturation": (0.1,),
+    "focus": (1.5,),
+    "yellow": (0.85,),
+    "source": (0.02,),
+    ALL: (1, 2),
+}
+CAMERA_SETS: dict[SET, CameraSet] = {
+    "camera": CameraSet(
+        "camera",
+        {
+            "A": make_case("A", coefficients={"laplacian": 1.5}),
+            "C": make_case("C", coefficients={"grad_squared": 9.0, "laplacian": 0.7}),
+        },
+        STRENGTHS,
+        Camera(size=(PIXELS, PIXELS), frames=FRAMES, noise=NOISE, crf=23, seed=6000),
+    ),
+    "camera again": CameraSet(
+        "camera again",
+        {
+            "A": replace(
+                make_case("A", coefficients={"laplacian": 2.0}, drift=(0.2, -0.1)), plume=Plume(0.7, 41, 7, 1.0, "spots")
+            ),
+            "C": replace(
+                make_case("C", coefficients={"grad_squared": 7.0, "laplacian": 1.0}, drift=(-0.1, 0.15)),
+                plume=Plume(0.7, 43, 6, 1.0, "hook"),
+            ),
+        },
+        AGAIN,
+        Camera(size=(PIXELS, PIXELS), frames=FRAMES, noise=NOISE, crf=21, seed=7000, codec="h265"),
+    ),
+}
