@@ -95,7 +95,8 @@ CAMERA_SETS: dict[SET, CameraSet] = {
         "camera again",
         {
             "A": replace(
-                make_case("A", coefficients={"laplacian": 2.0}, drift=(0.2, -0.1)), plume=Plume(0.7, 41, 7, 1.0, "spots")
+                make_case("A", coefficients={"laplacian": 2.0}, drift=(0.2, -0.1)),
+                plume=Plume(0.7, 41, 7, 1.0, "spots"),
             ),
             "C": replace(
                 make_case("C", coefficients={"grad_squared": 7.0, "laplacian": 1.0}, drift=(-0.1, 0.15)),

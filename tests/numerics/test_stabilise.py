@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from video2pde.recording import read_recording
-from video2pde.recording.resize import AreaResizer, resize_moved, ShiftedResizer
-from video2pde.recording.stabilise import _splines, measure_motion, turn
+from video2pde.recording.displacement import turn
+from video2pde.recording.resize import AreaResizer, ShiftedResizer
+from video2pde.recording.stabilise import _splines, measure_motion
 from video2pde.recording.synth import Camera, make_case, Optics, render_film
 from video2pde.settings import RecordingSettings
 
@@ -117,12 +118,12 @@ def test_moved_frames_are_reduced_from_where_they_were_taken() -> None:
         return np.asarray(100 + 50 * np.exp(-((b - 20) ** 2 + 1.5 * (a + 30) ** 2) / 900))
 
     at_rest = AreaResizer((240, 320), (60, 80))(scene(0, 0))
-    out = np.empty((60, 80), np.float32)
+    out, shifted = np.empty((60, 80), np.float32), ShiftedResizer((240, 320), (60, 80))
     for dy, dx, angle in ((1.7, -2.4, 0.0), (0.5, 0.0, 0.02)):
-        resize_moved(scene(dy, dx, angle), (dy, dx), turn(angle, 0.0), out)
+        shifted.turned_into(scene(dy, dx, angle), (dy, dx), turn(angle, 0.0), out)
         assert np.abs(out - at_rest).max() < 0.05
         if not angle:
-            ShiftedResizer(AreaResizer((240, 320), (60, 80)), 3.0).into(scene(dy, dx), (dy, dx), out)
+            shifted.into(scene(dy, dx), (dy, dx), out)
             assert np.abs(out - at_rest).max() < 0.05
         assert np.abs(AreaResizer((240, 320), (60, 80))(scene(dy, dx, angle)) - at_rest).max() > 0.5
 

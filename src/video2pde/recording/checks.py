@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
 
 from video2pde.field import Grid
 from video2pde.recording.base import Header
@@ -18,6 +19,7 @@ from video2pde.recording.stability import BorderContact, Flicker, Repeats, Shake
 SIGMAS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 SIGNAL_RANGE = (10, 99.5)  # percentiles of a frame between which its signal lies
 LEAST_RANGE = 0.02  # of u: below it there is no signal to be hidden
+TOUCHED, BESIDE = 0.05, 2  # share of a cell's pixels whose saturation shows in its mean; cells that go with such a one
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Saturation:
 
     ``cells``: share of saturated pixels in each grid cell, (y, x). ``where``: bounding box in camera pixels.
     ``signal``: share of saturated cells among those of the signal, in the frame at ``signal_at`` s where it is largest.
+    ``hidden``: cells (y, x) in which the signal is saturated at some time, and their neighbours.
     """
 
     black: float
@@ -82,6 +85,7 @@ class Saturation:
     where: str
     signal: float
     signal_at: float
+    hidden: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,18 +184,24 @@ def measure_saturation(
     black = float(np.mean([sample.black_share for sample in samples]))
     white = float(np.mean([sample.white_share for sample in samples]))
     shown = [values[int(np.abs(times - sample.time).argmin())] for sample in samples]
-    hidden = [_hidden_signal(sample.saturated_cells, u) for sample, u in zip(samples, shown, strict=True)]
-    worst = int(np.argmax(hidden))
-    return Saturation(black, white, cells, _describe_place(cells, layout), hidden[worst], samples[worst].time)
+    marked = [(sample.saturated_cells, _signal(u)) for sample, u in zip(samples, shown, strict=True)]
+    shares = [
+        float((clipped[strong] > 0.5).mean()) if clipped is not None and strong.any() else 0.0
+        for clipped, strong in marked
+    ]
+    worst = int(np.argmax(shares))
+    hidden = np.zeros(layout.grid.shape, dtype=bool)
+    for clipped, strong in marked:
+        hidden |= False if clipped is None else (clipped > TOUCHED) & strong
+    hidden = binary_dilation(hidden, iterations=BESIDE)
+    place = _describe_place(cells, layout)
+    return Saturation(black, white, cells, place, shares[worst], samples[worst].time, hidden)
 
 
-def _hidden_signal(saturated: NDArray[np.float32] | None, u: NDArray[np.float32]) -> float:
-    """Return the share of mostly saturated cells among those above the middle of the frame's range of u."""
-    if saturated is None:
-        return 0.0
+def _signal(u: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Mark the cells of a frame above the middle of its range; none where there is no signal to speak of."""
     low, high = np.percentile(u, SIGNAL_RANGE)
-    strong = u > (low + high) / 2
-    return float((saturated[strong] > 0.5).mean()) if high - low > LEAST_RANGE and strong.any() else 0.0
+    return np.asarray((u > (low + high) / 2) & (high - low > LEAST_RANGE))
 
 
 def _describe_place(cells: NDArray[np.float32], layout: Layout) -> str:

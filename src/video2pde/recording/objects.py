@@ -3,16 +3,18 @@
 Anything that spreads is smooth and changes. Structure as fine as the grid that is the same at the beginning and at the
 end of the film is an object. A speck lets the same share s(x, y) of the light through in every frame; what lies around
 it, continued under it by the smoothest surface, shows what would be there without. Of larger objects only the edges
-show; the largest rectangle without them is kept, if all that changes lies in it.
+show; the largest rectangle without them is kept, if all that changes lies in it. Where it does not, they are masked
+with all that they enclose. So are things of which now more and now less is seen, but always in the same place: opaque
+ones that dye reaches, reflections, specks that go out of focus.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, find_objects, gaussian_filter, label, maximum_filter
+from scipy.ndimage import binary_dilation, find_objects, gaussian_filter, label, maximum_filter, uniform_filter
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import spsolve
 
@@ -39,22 +41,33 @@ OPAQUE = 0.1
 """Share of the light below which nothing is left to divide."""
 LEAST_KEPT, MOST_LOST = 0.5, 0.03
 """Share of the picture that a cut must leave, and of all change that it may take away."""
+FADED, SAME_PLACE, NEAR = 0.4, 0.9, 5
+"""Share of an edge's contrast that must be left of it, and how alike its surroundings (of so many cells) must be at both
+ends of the film, as a correlation: it stays where it is."""
+LEAST_SEEN = 0.4
+"""Share of the picture that a mask must leave."""
 FEWEST_FRAMES, SMALLEST = 12, 96
 """Frames, and cells along each side, from which objects are looked for: on a coarse grid a plume itself is sharp."""
 
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """What was found: specks and the share of light (y, x) that they let through; larger objects.
+    """What was found: specks and the share of light (y, x) that they let through; larger and other objects.
 
     ``box`` (y0, x0, height, width) in cells: the part without larger objects; None: there are none, or all that changes
-    does not lie in one rectangle between them.
+    does not lie in one rectangle between them. ``hidden`` (y, x): cells of the others, with all that they enclose.
     """
 
     shade: Array
     specks: int
     larger: int
     box: Box | None = None
+    others: int = 0
+    hidden: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool))
+
+    @property
+    def masked(self) -> bool:
+        return bool(self.hidden.any())
 
     @property
     def note(self) -> str:
@@ -69,12 +82,25 @@ class Objects:
         )
 
     @property
+    def mask_note(self) -> str:
+        """What is masked, in words; empty where nothing is."""
+        if not self.masked:
+            return ""
+        count = self.larger + self.others
+        return (
+            f"{count} object{' that never moves' if count == 1 else 's that never move'} (things, walls, reflections), "
+            f"masked: {self.hidden.mean():.1%} of the picture: the law is taken to hold beside "
+            f'{"it" if count == 1 else "them"}; recording.objects = "none" leaves everything'
+        )
+
+    @property
     def doubt(self) -> str:
         """What could not be done, in words; empty where nothing is left."""
-        if not self.larger or self.box is not None:
+        if self.masked or not self.larger + self.others or (self.box is not None and not self.others):
             return ""
+        count = self.larger + self.others
         return (
-            f"{self.larger} object{'s' if self.larger > 1 else ''} in the picture that never move (walls, a rim, "
+            f"{count} object{'s' if count > 1 else ''} in the picture that never move (walls, a rim, "
             "letters): leave them out with --crop, or with --mask"
         )
 
@@ -86,8 +112,22 @@ class Objects:
             values += np.float32(black)
 
 
-def find_static(frames: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Mark cells (y, x) of fine structure that is the same at the beginning and at the end of the film (t, y, x)."""
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Fine structure at the beginning and at the end of a film, (y, x), where it is sharp, and what is none yet."""
+
+    first: Array
+    last: Array
+    sharp: NDArray[np.bool_]
+    sharp_last: NDArray[np.bool_]
+    level: float
+
+    @property
+    def size(self) -> Array:
+        return np.minimum(np.abs(self.first), np.abs(self.last))
+
+
+def _compare_ends(frames: NDArray[np.floating]) -> _Ends:
     third = max(1, len(frames) // 3)
     ends = [part.mean(axis=0, dtype=np.float64) for part in (frames[:third], frames[-third:])]
     first, last = (gaussian_filter(end, FINE) - gaussian_filter(end, COARSE) for end in ends)
@@ -95,35 +135,89 @@ def find_static(frames: NDArray[np.floating]) -> NDArray[np.bool_]:
     level = NOISE * noise / (2 * np.sqrt(np.pi) * FINE * np.sqrt(third))
     level = max(level, RANGE * float(np.ptp(ends[0])))
     size = np.minimum(np.abs(first), np.abs(last))
-    broad = gaussian_filter(ends[0], COARSE) - gaussian_filter(ends[0], 2 * COARSE)
-    sharp = size > SHARP * maximum_filter(np.abs(broad), 3)
-    return np.asarray(sharp & (size > level) & (np.abs(first - last) < STEADY * size))
+    broad = [maximum_filter(np.abs(gaussian_filter(end, COARSE) - gaussian_filter(end, 2 * COARSE)), 3) for end in ends]
+    return _Ends(first, last, size > SHARP * broad[0], size > SHARP * broad[1], level)
 
 
-def look_for_objects(values: Frames, black: float) -> Objects | None:
-    """Find objects in frames (t, y, x) of grey values, ``black`` being no light; None where there are none."""
-    if len(values) < FEWEST_FRAMES or min(values.shape[1:]) < SMALLEST:
+def find_static(frames: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Mark cells (y, x) of fine structure that is the same at the beginning and at the end of the film (t, y, x)."""
+    return _same(_compare_ends(frames))
+
+
+def _same(ends: _Ends) -> NDArray[np.bool_]:
+    return np.asarray(ends.sharp & (ends.size > ends.level) & (np.abs(ends.first - ends.last) < STEADY * ends.size))
+
+
+def _in_place(ends: _Ends) -> NDArray[np.bool_]:
+    """Mark cells (y, x) of edges that are sharp and in the same place all the time, however much of them is seen."""
+    first, last = ends.first, ends.last
+
+    def near(product: Array) -> Array:
+        return np.asarray(uniform_filter(product, NEAR))
+
+    alike = near(first * last) > SAME_PLACE * np.sqrt(np.maximum(near(first**2) * near(last**2), 0.0))
+    faded = ends.size < FADED * np.maximum(np.abs(first), np.abs(last))
+    return np.asarray(ends.sharp & ends.sharp_last & (ends.size > ends.level) & alike & ~faded & (first * last > 0))
+
+
+def look_for_objects(values: Frames, black: float, whole: tuple[int, ...] | None = None) -> Objects | None:
+    """Find objects in frames (t, y, x) of grey values, ``black`` being no light; None where there are none.
+
+    ``whole``: the grid's shape before anything was cut off, where it was.
+    """
+    if len(values) < FEWEST_FRAMES or min(whole or values.shape[1:]) < SMALLEST:
         return None
-    static = binary_dilation(find_static(values) & _lets_through_alike(values, black), iterations=REACH)
+    ends = _compare_ends(values)
+    small, large, specks, larger = _sort(_same(ends) & _lets_through_alike(values, black))
+    other, wide, others, wider = _sort(_in_place(ends), small | large, large)
+    large, larger = large | wide, larger + wider
+    if not specks + larger + others:
+        return None
+    light = np.maximum(values.mean(axis=0, dtype=np.float64) - black, 0.0)
+    shade = np.ones(small.shape)
+    if specks and small.mean() <= DUSTY and light.min() > 0:
+        shade = np.exp(np.where(small, np.log(light) - bridge(np.log(light), small), 0.0))
+    elif specks:  # too many to tell what lies beneath, or opaque
+        other, others, specks = other | small, others + specks, 0
+    box = _clean_box(values, large) if larger else None
+    hidden = _enclosed(values, large, other)
+    return Objects(np.maximum(shade, OPAQUE), specks, larger, box, others, hidden)
+
+
+def _sort(
+    marked: NDArray[np.bool_], known: NDArray[np.bool_] | None = None, known_large: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], int, int]:
+    """Sort what stands out into specks and larger objects: their cells (y, x), and how many there are of each.
+
+    Specks that lie on what is ``known`` are left out, larger ones on what is ``known_large`` not counted again.
+    """
+    static = binary_dilation(marked, iterations=REACH)
     pieces, _ = label(static)
     longest = longest_speck(static.shape)
     small, large, specks, larger = np.zeros_like(static), np.zeros_like(static), 0, 0
     for number, box in enumerate(find_objects(pieces), start=1):
-        if max(part.stop - part.start for part in box) <= longest:
-            small |= pieces == number
+        piece = pieces == number
+        if max(part.stop - part.start for part in box) > longest:
+            large |= piece
+            larger += known_large is None or not (piece & known_large).any()
+        elif known is None or not (piece & known).any():
+            small |= piece
             specks += 1
-        else:
-            large |= pieces == number
-            larger += 1
-    if not specks and not larger:
-        return None
-    light = np.maximum(values.mean(axis=0, dtype=np.float64) - black, 0.0)
-    box = _clean_box(values, large) if larger else None
-    shade = np.ones(static.shape)
-    if not specks or small.mean() > DUSTY or light.min() <= 0:
-        return Objects(shade, 0, larger, box)
-    shade = np.exp(np.where(small, np.log(light) - bridge(np.log(light), small), 0.0))
-    return Objects(np.maximum(shade, OPAQUE), specks, larger, box)
+    return small, large, specks, larger
+
+
+def _enclosed(values: Frames, large: NDArray[np.bool_], small: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mark objects and the parts of the picture between them in which nothing changes; nothing if that is too much."""
+    objects = large | small
+    if not objects.any():
+        return objects
+    change = _changes(values, objects)
+    pieces, count = label(~objects)
+    shares = np.bincount(pieces.ravel(), change.ravel(), count + 1)[1:] / max(float(change.sum()), 1e-300)
+    areas = np.bincount(pieces.ravel(), minlength=count + 1)[1:]
+    kept = [number + 1 for number in range(count) if shares[number] > MOST_LOST or areas[number] == areas.max()]
+    hidden = ~np.isin(pieces, kept)
+    return hidden if hidden.mean() <= 1 - LEAST_SEEN else np.zeros_like(hidden)
 
 
 def _lets_through_alike(values: Frames, black: float) -> NDArray[np.bool_]:
@@ -144,14 +238,20 @@ def longest_speck(shape: tuple[int, ...]) -> int:
 
 def _clean_box(values: Frames, large: NDArray[np.bool_]) -> Box | None:
     """Return the largest rectangle without large objects; None where it is too small, or misses what changes."""
-    third = max(1, len(values) // 3)
-    change = np.abs(values[-third:].mean(axis=0, dtype=np.float64) - values[:third].mean(axis=0, dtype=np.float64))
-    change = np.maximum(gaussian_filter(change, 1.0) - np.median(change), 0.0)
-    change[large] = 0.0
+    change = _changes(values, large)
     row, column, height, width = found = largest_rectangle(~large)
     inside = change[row : row + height, column : column + width].sum()
     enough = height * width >= LEAST_KEPT * large.size and inside > (1 - MOST_LOST) * change.sum()
     return found if enough else None
+
+
+def _changes(values: Frames, objects: NDArray[np.bool_]) -> Array:
+    """Return by how much each cell changes over the film, (y, x); 0 where there are objects."""
+    third = max(1, len(values) // 3)
+    change = np.abs(values[-third:].mean(axis=0, dtype=np.float64) - values[:third].mean(axis=0, dtype=np.float64))
+    change = np.maximum(gaussian_filter(change, 1.0) - np.median(change), 0.0)
+    change[objects] = 0.0
+    return np.asarray(change)
 
 
 def largest_rectangle(free: NDArray[np.bool_]) -> Box:

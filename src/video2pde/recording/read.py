@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.drift import estimate_background
 from video2pde.errors import InputError
 from video2pde.field import Encoding, Field, Light, Provenance
 from video2pde.progress import Progress
@@ -28,17 +27,17 @@ from video2pde.recording.checks import (
 from video2pde.recording.clipping import find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
 from video2pde.recording.encoding import measure_encoding
-from video2pde.recording.entering import entering_side
 from video2pde.recording.fade import require_light
 from video2pde.recording.illumination import Illumination
 from video2pde.recording.layout import Layout, plan_layout
-from video2pde.recording.mask import enclose, make_mask, off_overlay, threshold_mask, without_rim
+from video2pde.recording.mask import enclose, threshold_mask, without_rim
 from video2pde.recording.objects import Objects
 from video2pde.recording.observable import (
     Normalisation,
     smooth_frames,
 )
 from video2pde.recording.reading import Reading
+from video2pde.recording.region import choose_region, drive_rim
 from video2pde.recording.sampling import Sample
 from video2pde.recording.seen import Seen
 from video2pde.recording.source import (
@@ -50,7 +49,7 @@ from video2pde.recording.stabilise import Motion
 from video2pde.recording.stability import measure_contact, measure_flicker, Shake
 from video2pde.recording.timing import assemble, plan_times
 from video2pde.recording.warn import collect_warnings
-from video2pde.settings import DriftSettings, RecordingSettings, Settings
+from video2pde.settings import RecordingSettings, Settings
 
 Frames = NDArray[np.float32]
 
@@ -141,7 +140,7 @@ def read_recording(
     if chosen.fps is None and not header.timed:
         raise InputError(f"{source} carries no frame times; give the frame rate (--fps, recording.fps)")
     reading, whole = _read_scene(recording, chosen, layout, progress)
-    return _build(reading, whole, progress)
+    return _build(reading, whole)
 
 
 def _read_scene(
@@ -151,24 +150,34 @@ def _read_scene(
     reading = Reading(recording, settings, layout)
     reading.run(progress)
     whole = reading.keep_good_run(assemble(reading.store))
+    reading.settle(whole, progress)
     asked = settings.crop is not None or settings.mask is not None
     found = None if asked else reading.look_for_objects(whole)
     if found is None or found.box is None:
         return reading, whole
-    layout = layout.within(found.box)
-    reading = Reading(recording, settings, layout)
+    motion = None if reading.motion is None else reading.motion.about(*_middle_moves(layout, found.box))
+    whole_shape, layout = layout.grid.shape, layout.within(found.box)
+    reading = Reading(recording, settings, layout, whole_shape)
     reading.run(progress)
+    whole = reading.keep_good_run(assemble(reading.store))
     reading.notes.append(
         "what never moves at the picture's side (walls, a rim, letters) is cut off: "
         f'--crop {",".join(map(str, layout.crop))}; recording.objects = "none" leaves it'
     )
-    return reading, reading.keep_good_run(assemble(reading.store))
+    reading.settle(whole, progress, motion)
+    return reading, whole
 
 
-def _build(reading: Reading, whole: Frames, progress: Progress | None) -> RecordingResult:
+def _middle_moves(layout: Layout, box: tuple[int, int, int, int]) -> tuple[float, float]:
+    """Return how far the middle of a part (y0, x0, height, width) lies from that of the whole, grid cells."""
+    row, column, height, width = box
+    return row + height / 2 - layout.grid.ny / 2, column + width / 2 - layout.grid.nx / 2
+
+
+def _build(reading: Reading, whole: Frames) -> RecordingResult:
     """Assemble the field from the reduced frames, then check it."""
     settings, layout, header = reading.settings, reading.layout, reading.header
-    values, before, illumination = _begin(reading, whole, progress)
+    values, before, illumination = _begin(reading, whole)
     plan = plan_times(np.asarray(reading.recorded[reading.first :], float), 0.0 if settings.fps else header.tick)
     reading.notes.append(plan.note)
     reading.warnings += [plan.warning] if plan.warning else []
@@ -183,11 +192,11 @@ def _build(reading: Reading, whole: Frames, progress: Progress | None) -> Record
     if settings.smooth > 0:
         smooth_frames(values, settings.smooth)
         stages.append(field_stage(f"smoothed, σ = {settings.smooth:g}", values))
-    mask = _choose_mask(reading, values, plan.times)
+    region = choose_region(reading, values, plan.times, saturation)
     encoding = _measure_encoding(reading, values, line, illumination)
     light = None if illumination is None else Light(illumination.unknown, settings.observable)
     provenance = _provenance(reading)
-    field = Field(values, plan.times, layout.grid, mask, plan.recorded, provenance, encoding, light=light)
+    field = Field(values, plan.times, layout.grid, region.mask, plan.recorded, provenance, encoding, light=light)
     field = enclose(field) if settings.edges == "no_flux" else field
     checks = Checks(
         sampled=len(samples),
@@ -202,7 +211,8 @@ def _build(reading: Reading, whole: Frames, progress: Progress | None) -> Record
         held_back=0.0 if encoding is None else encoding.held_back,
         contact=measure_contact(values, plan.times),
     )
-    warnings = (*reading.warnings, *collect_warnings(checks, len(plan.recorded), mask is not None, header.line))
+    found = collect_warnings(checks, len(plan.recorded), region.bounded, header.line, region.left_out)
+    warnings = (*reading.warnings, *found)
     channel, motion = reading.recording.channel, reading.motion
     return RecordingResult(
         field=field,
@@ -218,9 +228,8 @@ def _build(reading: Reading, whole: Frames, progress: Progress | None) -> Record
     )
 
 
-def _begin(reading: Reading, whole: Frames, progress: Progress | None) -> tuple[Frames, Frames, Illumination | None]:
+def _begin(reading: Reading, whole: Frames) -> tuple[Frames, Frames, Illumination | None]:
     """Return the frames from the beginning on, those before it, and what light was divided out."""
-    reading.settle(whole, progress)
     reading.dust_off(whole)
     if reading.settings.start == "auto":
         values = reading.begin_after_jump(whole)
@@ -241,44 +250,6 @@ def _observe(reading: Reading, values: Frames, before: Frames) -> Normalisation:
     if values.min() == values.max():
         raise InputError(f"{path} is constant: every value of the field is {values.flat[0]:.4g}; nothing to learn")
     return line
-
-
-def _choose_mask(reading: Reading, values: Frames, times: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Return where the law holds: in its region, off what is drawn over the pictures."""
-    region, overlay, settings = _choose_region(reading, values, times), reading.recording.overlay, reading.settings
-    if overlay is None or settings.overlays == "none":
-        return region
-    free = off_overlay(overlay, reading.layout)
-    if free.all():
-        return region
-    if settings.edges == "no_flux":  # there are no walls around letters
-        reading.notes.append("letters and lines over the pictures are not left out, because nothing passes the edges")
-        return region
-    if not free.any():
-        raise InputError("text, lines or a legend lie over the whole picture; crop, or set recording.overlays to none")
-    reading.notes.append(
-        f"text, lines or a legend over {1 - free.mean():.1%} of the picture: the law is taken to hold beside them "
-        "(recording.overlays)"
-    )
-    return free if region is None else region & free
-
-
-def _choose_region(reading: Reading, values: Frames, times: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Return the mask that is asked for, where there is light, or the picture off a measured rim."""
-    settings, layout = reading.settings, reading.layout
-    if settings.mask is not None:
-        walls = settings.edges == "no_flux"
-        return make_mask(settings.mask, values, layout, reading.header, reading.light, walls)
-    if reading.light is not None and not reading.light.lit.all():
-        reading.notes.append(
-            "the law is taken to hold where the reference has light; --mask droplet keeps off its edge"
-        )
-        return reading.light.lit
-    rim = _drive_rim(Field(values, times, layout.grid), settings)
-    if rim:
-        reading.notes.append(rim)
-        return without_rim(layout.grid.shape)
-    return None
 
 
 def _measure_encoding(
@@ -302,20 +273,6 @@ def _provenance(reading: Reading) -> Provenance:
         tuple(note for note in reading.notes if note),
         None if limit is None else int(limit).bit_length(),
     )
-
-
-def _drive_rim(field: Field, settings: RecordingSettings) -> str:
-    """Say why the picture's rim as it was recorded drives the law inside it; an empty text: it does not."""
-    if field.mask is not None or settings.edges not in ("auto", "measured"):
-        return ""
-    follows = "the picture's rim follows the recording, the law holds inside it"
-    if settings.edges == "measured":
-        return f"measured edges: {follows}"
-    background, _ = estimate_background(field, DriftSettings())
-    side = entering_side(field.values, background)
-    if side is None:
-        return ""
-    return f"something spreads into the picture through its {side} edge: {follows} (--edges no_flux closes it)"
 
 
 def _shake_left(motion: Motion | None) -> Shake:
@@ -363,7 +320,7 @@ def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:
         field = replace(field.frames(selected), recorded_times=None)
     if settings.mask is not None:
         field = replace(field, mask=threshold_mask(settings.mask, field.values))
-    elif _drive_rim(field, settings):
+    elif drive_rim(field, settings):
         field = replace(field, mask=without_rim(field.grid.shape))
     if settings.edges == "no_flux":
         field = enclose(field)

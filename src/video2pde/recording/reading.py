@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError
 from video2pde.progress import Progress
 from video2pde.recording.base import DamagedError, Header, Picture
+from video2pde.recording.displacement import turn
 from video2pde.recording.goodrun import find_good_run
 from video2pde.recording.illumination import even_out, Illumination
 from video2pde.recording.jumps import describe_jump, find_jumps
@@ -28,11 +29,11 @@ from video2pde.recording.observable import (
     ReferenceFrames,
     take_absorbance,
 )
-from video2pde.recording.resize import AreaResizer, native, resize_moved, ShiftedResizer
+from video2pde.recording.resize import AreaResizer, native, ShiftedResizer
 from video2pde.recording.sampling import Sampler, StreamedFrame
 from video2pde.recording.seen import Seen
 from video2pde.recording.source import BEFORE, names_picture, OUTSIDE
-from video2pde.recording.stabilise import measure_motion, Motion, turn
+from video2pde.recording.stabilise import measure_motion, Motion
 from video2pde.recording.stability import RepeatCounter
 from video2pde.recording.timing import FrameStore
 from video2pde.settings import RecordingSettings
@@ -46,10 +47,16 @@ def frame_time(header: Header, settings: RecordingSettings, index: int, recorded
 
 
 class Reading:
-    """Stream the frames once and keep, of each, the grid's cell means; of some, a sample."""
+    """Stream the frames once and keep, of each, the grid's cell means; of some, a sample.
 
-    def __init__(self, recording: Seen, settings: RecordingSettings, layout: Layout) -> None:
+    ``whole``: the grid's shape before anything was cut off, where it was.
+    """
+
+    def __init__(
+        self, recording: Seen, settings: RecordingSettings, layout: Layout, whole: tuple[int, int] | None = None
+    ) -> None:
         self.recording, self.settings, self.layout = recording, settings, layout
+        self.whole = whole or layout.grid.shape
         self.header = recording.header
         _, _, width, height = layout.inner
         self.resizer = AreaResizer((height, width), layout.grid.shape)
@@ -160,30 +167,40 @@ class Reading:
         plain = self.settings.observable == "dark" and self.settings.reference is None
         if self.settings.objects == "none" or not plain or self.settings.start == "auto" or self.header.line:
             return None
-        return look_for_objects(values, self.header.black)
+        return look_for_objects(values, self.header.black, self.whole)
 
     def dust_off(self, values: NDArray[np.float32]) -> None:
         """Divide specks out of the reduced frames, in place; say what else is in the picture and stays there."""
         self.objects = found = self.look_for_objects(values)
         if found is not None:
             found.divide_out(values, self.header.black)
-            self.notes.append(found.note)
+            self.notes += [found.note, "" if self.hidden is None else found.mask_note]
             self.warnings += [found.doubt] if found.doubt else []
 
-    def settle(self, values: NDArray[np.float32], progress: Progress | None) -> None:
-        """Find how the camera shook; where it did, read the frames again and reduce each from where it was taken."""
+    @property
+    def hidden(self) -> NDArray[np.bool_] | None:
+        """Cells (y, x) of things in which no law holds; None: there are none, or it was said where the law holds."""
+        found, said = self.objects, self.settings.mask is not None or self.settings.edges == "no_flux"
+        return None if found is None or not found.masked or said else found.hidden
+
+    def settle(self, values: NDArray[np.float32], progress: Progress | None, known: Motion | None = None) -> None:
+        """Find how the camera shook; where it did, read the frames again and reduce each from where it was taken.
+
+        ``known``: how it moved, where that has been measured already.
+        """
         mode = self.settings.stabilise
         if self.header.line:
             return  # the rows of a line are all the same: nothing shows how it moved
         if mode == "auto" and self.settings.start == "auto":
             mode = "none"  # a bleach jumps, and a droplet that fills again is not told from one that moves
-        self.motion = motion = measure_motion(values, mode)
+        fits = known is not None and len(known.shifts) == len(values)
+        self.motion = motion = known if fits else measure_motion(values, mode)
         if motion is None or not motion.corrected:
             return
         self.notes.append(motion.note)
         _, _, width, height = self.layout.inner
         pixels = np.array([height, width]) / self.layout.grid.shape
-        shifted = ShiftedResizer(self.resizer, float(np.abs(motion.shifts * pixels).max()))
+        shifted = ShiftedResizer((height, width), self.layout.grid.shape)
         for number, picture in enumerate(self._selected(progress), start=-self.begin):
             if number < 0:
                 continue
@@ -191,7 +208,8 @@ class Reading:
             averaged = inner if self.log is None else self.log(inner)
             dy, dx = motion.shifts[number] * pixels
             if motion.turns:
-                resize_moved(averaged, (dy, dx), turn(motion.angles[number], motion.zooms[number]), values[number])
+                turned = turn(motion.angles[number], motion.zooms[number])
+                shifted.turned_into(averaged, (dy, dx), turned, values[number])
             else:
                 shifted.into(averaged, (dy, dx), values[number])
             if number + 1 == len(values):
@@ -209,7 +227,7 @@ class Reading:
     def even_out(self, values: NDArray[np.float32]) -> Illumination | None:
         """Divide the light out of the reduced frames, in place, where it changes or is uneven."""
         white = self.settings.white or self.header.white
-        found = even_out(values, self.settings, self.header, white, self.log is not None)
+        found = even_out(values, self.settings, self.header, white, self.log is not None, self.hidden)
         if found is not None:
             self.notes += found.notes
             self.warnings += found.doubts

@@ -39,6 +39,15 @@ class Overlap:
         last_share = np.where(last > first, end - last * cells, 0)
         return cls(first, last, first_share / pixels, last_share / pixels, cells / pixels)
 
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weights of a cell's pixels from its first one on, shape (cells, most pixels of a cell)."""
+        place = self.first[:, None] + np.arange(int((self.last - self.first).max()) + 1)
+        table = np.where(place < self.last[:, None], self.full_weight, 0.0)
+        table = np.where(place == self.last[:, None], self.last_weight[:, None], table)
+        table[:, 0] = self.first_weight
+        return np.asarray(table)
+
 
 class AreaResizer:
     """Average pictures of one shape onto a grid of cells.
@@ -138,58 +147,92 @@ def _average_cells(
 
 
 class ShiftedResizer:
-    """Average pictures onto a grid as if they had been taken from elsewhere; between pixels linearly."""
+    """Average pictures onto a grid as if they had been taken from elsewhere; between pixels linearly.
 
-    def __init__(self, resizer: AreaResizer, farthest: float) -> None:
-        self._resizer, self._pad = resizer, int(np.ceil(farthest)) + 1
+    A cell's mean over a picture that is displaced by k + f pixels is one over its own pixels, k further on, with the
+    weights (1 − f)w_i + f w_(i − 1) along each axis; what lies outside is taken for the picture's edge.
+    """
+
+    def __init__(self, pixels: tuple[int, int], cells: tuple[int, int]) -> None:
+        self._axes = [Overlap.between(n, m) for n, m in zip(pixels, cells, strict=True)]
+        self._weights = [axis.weights for axis in self._axes]
+        self._line = np.empty(pixels[1], dtype=np.float64)
 
     def into(self, picture: Picture, shift: tuple[float, float], out: NDArray[Any]) -> None:
         """Write the cell means of ``picture``, displaced by ``shift`` pixels along y and x, to ``out``."""
-        wide = np.pad(picture, self._pad, mode="edge")
-        (k, f), (m, g) = ((int(np.floor(d)), d - np.floor(d)) for d in shift)
-        rows, columns = picture.shape
-        out[...] = 0
-        for down, right, weight in ((0, 0, (1 - f) * (1 - g)), (0, 1, (1 - f) * g), (1, 0, f * (1 - g)), (1, 1, f * g)):
-            if weight:
-                y, x = self._pad + k + down, self._pad + m + right
-                out += weight * self._resizer(wide[y : y + rows, x : x + columns])
+        tables = []
+        for axis, weights, distance in zip(self._axes, self._weights, shift, strict=True):
+            whole = int(np.floor(distance))
+            part = distance - whole
+            moved = np.zeros((weights.shape[0], weights.shape[1] + 1))
+            moved[:, :-1] = (1 - part) * weights
+            moved[:, 1:] += part * weights
+            tables += [axis.first + whole, moved]
+        pixels, stride = _flatten(native(picture))
+        _average_shifted(pixels, stride, picture.shape[0], *tables, self._line, out)
+
+    def turned_into(
+        self, picture: Picture, shift: tuple[float, float], turn: NDArray[np.float64], out: NDArray[Any]
+    ) -> None:
+        """Write the cell means of a picture that is displaced by ``shift``, and turned and zoomed by ``turn`` (2, 2)
+        about its middle, to ``out``."""
+        (y, x), (y_weights, x_weights) = self._axes, self._weights
+        _average_turned(native(picture), y.first, y_weights, x.first, x_weights, np.array(shift), turn, out)
 
 
-def resize_moved(picture: Picture, shift: tuple[float, float], matrix: NDArray[np.float64], out: NDArray[Any]) -> None:
-    """Write the cell means of a picture as a camera at rest would have shown it, to ``out``.
-
-    Parameters
-    ----------
-    picture : (y, x). shift : displacement of the frame along y and x, pixels. matrix : (2, 2), what it is turned and
-        zoomed by about the picture's middle. A cell is averaged over places a pixel apart, between pixels linearly.
-    """
-    rows, columns = picture.shape
-    points = (-(-rows // out.shape[0]), -(-columns // out.shape[1]))
-    _average_moved(native(picture), shift[0], shift[1], np.ascontiguousarray(matrix), points[0], points[1], out)
-
-
-def _average_moved_cells(
-    picture: Any, dy: float, dx: float, matrix: Any, points_y: int, points_x: int, out: Any
+def _average_shifted_cells(
+    pixels: Any, stride: int, rows: int, y_first: Any, y_weights: Any, x_first: Any, x_weights: Any, line: Any, out: Any
 ) -> None:
-    rows, columns = picture.shape
-    middle_y, middle_x = (rows - 1) / 2, (columns - 1) / 2
+    """Sum the rows of each cell into ``line``, then the columns of that line; beyond the edge, the edge."""
+    columns = line.shape[0]
     for r in range(out.shape[0]):
+        line[:] = 0.0
+        for t in range(y_weights.shape[1]):
+            weight = y_weights[r, t]
+            if weight != 0.0:
+                i = min(max(y_first[r] + t, 0), rows - 1)
+                row = pixels[i * stride : i * stride + columns]
+                for j in range(columns):
+                    line[j] += weight * row[j]
         for c in range(out.shape[1]):
             total = 0.0
-            for i in range(points_y):
-                y = (r + (i + 0.5) / points_y) * rows / out.shape[0] - 0.5 - middle_y
-                for j in range(points_x):
-                    x = (c + (j + 0.5) / points_x) * columns / out.shape[1] - 0.5 - middle_x
-                    at_y = min(max(middle_y + matrix[0, 0] * y + matrix[0, 1] * x + dy, 0.0), rows - 1.0)
-                    at_x = min(max(middle_x + matrix[1, 0] * y + matrix[1, 1] * x + dx, 0.0), columns - 1.0)
-                    k, m = min(int(at_y), rows - 2), min(int(at_x), columns - 2)
-                    f, g = at_y - k, at_x - m
-                    total += (1 - f) * ((1 - g) * picture[k, m] + g * picture[k, m + 1])
-                    total += f * ((1 - g) * picture[k + 1, m] + g * picture[k + 1, m + 1])
-            out[r, c] = total / (points_y * points_x)
+            for t in range(x_weights.shape[1]):
+                total += x_weights[c, t] * line[min(max(x_first[c] + t, 0), columns - 1)]
+            out[r, c] = total
 
 
-_average_moved = cast(Any, njit(nogil=True)(_average_moved_cells))
+def _average_turned_cells(
+    picture: Any, y_first: Any, y_weights: Any, x_first: Any, x_weights: Any, shift: Any, turn: Any, out: Any
+) -> None:
+    """Average each cell from where its middle is seen: within a cell, a turn by a degree is next to nothing."""
+    rows, columns = picture.shape
+    for r in range(out.shape[0]):
+        y = (r + 0.5) * rows / out.shape[0] - rows / 2
+        for c in range(out.shape[1]):
+            x = (c + 0.5) * columns / out.shape[1] - columns / 2
+            dy = (turn[0, 0] - 1) * y + turn[0, 1] * x + shift[0]
+            dx = turn[1, 0] * y + (turn[1, 1] - 1) * x + shift[1]
+            k, m = int(np.floor(dy)), int(np.floor(dx))
+            f, g = dy - k, dx - m
+            total, weight = 0.0, 0.0
+            for t in range(y_weights.shape[1] + 1):
+                before = weight
+                weight = y_weights[r, t] if t < y_weights.shape[1] else 0.0
+                share = (1 - f) * weight + f * before
+                if share == 0.0:
+                    continue
+                i = min(max(y_first[r] + k + t, 0), rows - 1)
+                line, last = 0.0, picture[i, min(max(x_first[c] + m, 0), columns - 1)]
+                for s in range(x_weights.shape[1]):
+                    following = picture[i, min(max(x_first[c] + m + s + 1, 0), columns - 1)]
+                    line += x_weights[c, s] * ((1 - g) * last + g * following)
+                    last = following
+                total += share * line
+            out[r, c] = total
+
+
+_average_turned = cast(Any, njit(nogil=True)(_average_turned_cells))
+_average_shifted = cast(Any, njit(nogil=True)(_average_shifted_cells))
 _average = cast(Any, njit(nogil=True)(_average_cells))
 
 

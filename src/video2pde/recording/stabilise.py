@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.recording.displacement import fit_displacement, in_threads, Splines, turn
 from video2pde.recording.objects import COARSE, find_static, FINE
 from video2pde.recording.resize import average_squares
 
@@ -26,7 +27,6 @@ WORKING_SIDE = 100  # cells on the longer side, at most, that are compared
 SMOOTHING = 3.0  # cells of that size: σ of the filter before frames are compared
 STRIDE = 2  # every so many of the filtered cells are compared
 ITERATIONS = 3
-EVERY = 5  # of the frames: one of so many tells the errors
 GLANCE = 150  # frames, about, of a long film that tell whether it shakes at all
 SPLINES, FRAMES_EACH = 8, 6  # splines in time that the scene follows, and frames for each of them at least
 MARGIN = 3  # compared cells along the edge that are left out: what leaves the picture is not known
@@ -64,6 +64,11 @@ class Motion:
     def turns(self) -> bool:
         return bool(self.angles.any() or self.zooms.any())
 
+    def about(self, dy: float, dx: float) -> Motion:
+        """Describe the same motion about another middle, ``dy`` and ``dx`` grid cells away."""
+        turns = np.array([turn(angle, zoom) - np.eye(2) for angle, zoom in zip(self.angles, self.zooms, strict=True)])
+        return replace(self, shifts=self.shifts + turns @ np.array([dy, dx]))
+
     @property
     def note(self) -> str:
         """What was done, in words; empty where nothing was."""
@@ -87,27 +92,39 @@ def measure_motion(frames: NDArray[np.float32], mode: str) -> Motion | None:
     """
     if len(frames) < FEWEST_FRAMES or min(frames.shape[1:]) < 8 * MARGIN:
         return None
-    step = len(frames) // GLANCE if mode in ("auto", "none") else 1
-    glance = _measure(frames[::step], mode) if step > 1 else None
-    if step > 1 and (glance is None or not glance.corrected):  # a steady camera needs no second look
-        return None if glance is None else _in_cells(glance, 1, len(frames))
-    return _measure(frames, mode)
-
-
-def _measure(frames: NDArray[np.float32], mode: str) -> Motion | None:
     size = max(1, round(max(frames.shape[1:]) / WORKING_SIDE))
-    binned = average_squares(frames, size)
+    binned = _bin(frames, size)
+    step = len(frames) // GLANCE if mode in ("auto", "none") else 1
+    if step > 1:
+        glance = _measure(binned[::step], size, mode, 1)
+        if glance is None or not glance.corrected:  # a steady camera needs no second look
+            return None if glance is None else _in_cells(glance, 1, len(frames))
+    return _measure(binned, size, mode, ITERATIONS)
+
+
+def _bin(frames: NDArray[np.float32], size: int) -> Array:
+    binned = np.empty((len(frames), *(n // size for n in frames.shape[1:])))
+
+    def average(part: slice) -> None:
+        binned[part] = average_squares(frames[part], size)
+
+    in_threads(average, len(frames))
+    return binned
+
+
+def _measure(binned: Array, size: int, mode: str, iterations: int) -> Motion | None:
+    """Measure the motion of frames averaged over squares of ``size`` cells; one iteration says whether there is any."""
     static = _find_static(binned)
     affine = mode != "shift"
     found = None
     if static is not None:
-        still = _Compared(_band(binned), np.ones((len(frames), 1)), static, 1)
-        found = _follow(still, affine, mode, STATIC)
+        still = _Compared(_band(binned), np.ones((len(binned), 1)), static, 1)
+        found = _follow(still, affine, mode, STATIC, iterations)
     if found is None or found.error > LEAST_HOLD:
         smooth = _filter(binned, max(SMOOTHING / size, 1.5))[:, ::STRIDE, ::STRIDE]
-        splines = _splines(len(frames))
-        found = _follow(_Compared(smooth, splines, _inside(smooth.shape[1:]), STRIDE), affine, mode, "the plume")
-    return None if found is None else _in_cells(found, size, len(frames))
+        compared = _Compared(smooth, _splines(len(binned)), _inside(smooth.shape[1:]), STRIDE)
+        found = _follow(compared, affine, mode, "the plume", iterations)
+    return None if found is None else _in_cells(found, size, len(binned))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +137,17 @@ class _Compared:
     stride: int
 
 
-def _follow(compared: _Compared, affine: bool, mode: str, on: str) -> Motion | None:
+def _follow(compared: _Compared, affine: bool, mode: str, on: str, iterations: int) -> Motion | None:
     """Fit the motion, in binned cells; a first pass decides whether there is any, and whether it turns."""
     basis = np.linalg.qr(compared.splines)[0]
     moved = np.zeros((len(compared.frames), 4))
     lever = compared.stride * min(compared.frames.shape[1:]) / 4
-    frames, error, explained = compared.frames, np.inf, 0.0
-    for iteration in range(ITERATIONS):
-        step, errors, share = _fit(frames, basis, compared.where, affine)
+    frames, splines, error, explained = compared.frames, None, np.inf, 0.0
+    for iteration in range(iterations):
+        if iteration:
+            splines = splines or Splines(compared.frames)
+            frames = splines.put_back(moved)
+        step, errors, share = fit_displacement(frames, basis, compared.where, affine)
         if not np.isfinite(errors).all():
             return None
         moved += step
@@ -145,7 +165,6 @@ def _follow(compared: _Compared, affine: bool, mode: str, on: str) -> Motion | N
         elif iteration == 1 and mode == "auto":  # once the shifts are gone, which bend it at first
             affine = turns
             moved[:, 2:] *= affine
-        frames = _put_back(compared.frames, moved)
     return Motion(*_parts(moved, compared.stride), _rms(moved, compared.stride, lever), error, explained, on, True)
 
 
@@ -172,80 +191,20 @@ def _in_cells(motion: Motion, size: int, count: int) -> Motion:
     return replace(motion, shifts=shifts, angles=angles, zooms=zooms, rms=size * motion.rms, error=size * motion.error)
 
 
-def _fit(frames: Array, basis: Array, where: NDArray[np.bool_], affine: bool) -> tuple[Array, Array, float]:
-    """Fit each frame's (dy, dx, angle, zoom); return them, their standard errors, and the explained share.
-
-    Neighbouring cells share their noise after the filter: the errors count the autocorrelation of what is left.
-    """
-    flat = frames.reshape(len(frames), -1)
-    scene = (basis @ (basis.T @ flat)).reshape(frames.shape)
-    y, x = (axis - axis.mean() for axis in np.meshgrid(*(np.arange(n) for n in frames.shape[1:]), indexing="ij"))
-    moved, variances, before, after, left = np.zeros((len(frames), 4)), [], 0.0, 0.0, np.zeros(where.shape)
-    used = 4 if affine else 2
-    for k, s in enumerate(scene):
-        slope_y, slope_x = np.gradient(s)
-        columns = [slope_y, slope_x, slope_y * x - slope_x * y, slope_y * y + slope_x * x][:used]
-        nuisance = np.stack([s[where], np.ones(int(where.sum()))])
-        change = _without((frames[k] - s)[where][None], nuisance)[0]
-        design = _without(np.stack([column[where] for column in columns]), nuisance)
-        normal = design @ design.T
-        size = np.sqrt(np.diag(normal))
-        if size.min() <= 1e-9 * np.abs(s).max() or np.linalg.eigvalsh(normal / np.outer(size, size))[0] < 1e-8:
-            return moved, np.full(4, np.inf), 0.0
-        solution = np.linalg.solve(normal, design @ change)
-        rest = change - solution @ design
-        moved[k, :used] = -solution
-        before, after = before + float(change @ change), after + float(rest @ rest)
-        if k % EVERY == 0:
-            left[where] = rest
-            variances.append(np.diag(np.linalg.inv(normal)) * float(rest @ rest) / len(rest) * _shared(left))
-    errors = np.zeros(4)
-    errors[:used] = np.sqrt(np.mean(variances, axis=0))
-    return moved, errors, 1 - after / (before + 1e-300)
-
-
-def _without(rows: Array, nuisance: Array) -> Array:
-    """Take off the rows (p, n) what the nuisance rows (q, n) explain of them."""
-    normal = nuisance @ nuisance.T
-    normal += 1e-12 * np.trace(normal) * np.eye(len(normal))  # an even picture is like the constant
-    return np.asarray(rows - np.linalg.solve(normal, nuisance @ rows.T).T @ nuisance)
-
-
-def _shared(left: Array) -> float:
-    """Return how many cells share one piece of noise: (1 + 2Σρ) along y times the same along x, over five cells."""
-    power = float((left**2).mean()) + 1e-300
-    along = [
-        1 + 2 * sum(max(0.0, float((left[m:] * left[:-m]).mean()) / power) for m in range(1, 6)),
-        1 + 2 * sum(max(0.0, float((left[:, m:] * left[:, :-m]).mean()) / power) for m in range(1, 6)),
-    ]
-    return along[0] * along[1]
-
-
-def _put_back(frames: Array, moved: Array) -> Array:
-    """Show each frame as a camera at rest would have: S(x) = F(x + δ)."""
-    from scipy.ndimage import affine_transform
-
-    centre = (np.array(frames.shape[1:]) - 1) / 2
-    out = np.empty_like(frames)
-    for k, (dy, dx, angle, zoom) in enumerate(moved):
-        matrix = turn(angle, zoom)
-        offset = centre - matrix @ centre + (dy, dx)
-        affine_transform(frames[k], matrix, offset, output=out[k], order=3, mode="nearest")
-    return out
-
-
-def turn(angle: float, zoom: float) -> Array:
-    """Return the matrix that takes a place, from the picture's middle, to where a turned and zoomed camera shows it."""
-    return np.array([[1 + zoom, angle], [-angle, 1 + zoom]])
-
-
 # ----------------------------------------------------------------------------- what is compared
 
 
 def _filter(frames: Array, sigma: float) -> Array:
     from scipy.ndimage import gaussian_filter
 
-    return np.stack([gaussian_filter(frame, sigma, mode="nearest", truncate=3.0) for frame in frames])
+    out = np.empty_like(frames)
+
+    def smooth(part: slice) -> None:
+        for frame, into in zip(frames[part], out[part], strict=True):
+            gaussian_filter(frame, sigma, output=into, mode="nearest", truncate=3.0)
+
+    in_threads(smooth, len(frames))
+    return out
 
 
 def _band(frames: Array) -> Array:

@@ -13,19 +13,24 @@ REPEATED = 0.01
 HELD_BACK = 0.3
 
 
-def collect_warnings(checks: Checks, frames: int, masked: bool, line: bool = False) -> tuple[str, ...]:
-    """Return one line for each check that failed; of a ``line``, top and bottom are no border."""
+def collect_warnings(
+    checks: Checks, frames: int, masked: bool, line: bool = False, left_out: str = ""
+) -> tuple[str, ...]:
+    """Return one line for each check that failed; of a ``line``, top and bottom are no border.
+
+    ``left_out``: the end of the range, black or white, at which a saturated signal is masked; empty: none is.
+    """
     found: list[str] = []
     if frames < FEW_FRAMES:
         found.append(f"only {frames} frames: a law needs more to be found and tested; {FEW_FRAMES} or more are advised")
     saturation = checks.saturation
     for name, share in (("black", saturation.black), ("white", saturation.white)):
-        if share > SATURATED:
+        if share > SATURATED and name != left_out:
             found.append(
                 f"saturated pixels: {share:.1%} are at full {name}, {saturation.where}; "
                 "what happens there is not recorded, change the exposure or crop it away"
             )
-    if saturation.signal > SIGNAL_SATURATED and max(saturation.black, saturation.white) <= SATURATED:
+    if saturation.signal > SIGNAL_SATURATED and max(saturation.black, saturation.white) <= SATURATED and not left_out:
         found.append(
             f"the signal is saturated at {saturation.signal_at:.3g} s: {saturation.signal:.1%} of its stronger half is "
             "at the end of the camera's range and not recorded; change the exposure or start later (recording.start)"

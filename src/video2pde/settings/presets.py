@@ -19,6 +19,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "channel": "luma",
             "stabilise": "none",
             "objects": "none",
+            "saturated": "none",
             "frames": "all",
         },
         "drift": {"background": "none", "law_correction": False},

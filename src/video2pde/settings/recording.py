@@ -76,8 +76,13 @@ class RecordingSettings(Section):
     )
     objects: Literal["auto", "none"] = Field(
         "auto",
-        description="auto: of what is in the picture and never moves, specks of dust are divided out, and walls, a rim "
-        "or letters at the side are cut off (dark observable alone); none: all is left",
+        description="auto: of what is in the picture and never moves, specks of dust are divided out, walls, a rim or "
+        "letters at the side are cut off, and other things are masked (dark observable alone); none: all is left",
+    )
+    saturated: Literal["auto", "none"] = Field(
+        "auto",
+        description="auto: a small part of the picture in which the signal is saturated at some time is masked; none: "
+        "it is left",
     )
     stabilise: Literal["auto", "none", "shift", "affine"] = Field(
         "auto",
