@@ -64,6 +64,8 @@ STRENGTHS: dict[str, tuple[float, ...]] = {
     "yellow": (0.9,),
     "source": (0.03,),
     ALL: (1, 2),
+    "rod": (0.05,),
+    "glare": (0.2,),
 }
 AGAIN: dict[str, tuple[float, ...]] = {
     "flicker": (0.03,),
@@ -80,6 +82,8 @@ AGAIN: dict[str, tuple[float, ...]] = {
     "yellow": (0.85,),
     "source": (0.02,),
     ALL: (1, 2),
+    "rod": (0.04,),
+    "glare": (0.15,),
 }
 CAMERA_SETS: dict[SET, CameraSet] = {
     "camera": CameraSet(

@@ -42,7 +42,7 @@ OPAQUE = 0.1
 LEAST_KEPT, MOST_LOST = 0.5, 0.03
 """Share of the picture that a cut must leave, and of all change that it may take away."""
 FADED, SAME_PLACE, NEAR = 0.4, 0.9, 5
-"""Share of an edge's contrast that must be left of it, and how alike its surroundings (of so many cells) must be at both
+"""Share of an edge's contrast that must be left, and how alike its surroundings (of so many cells) must be at both
 ends of the film, as a correlation: it stays where it is."""
 LEAST_SEEN = 0.4
 """Share of the picture that a mask must leave."""
@@ -167,10 +167,13 @@ def look_for_objects(values: Frames, black: float, whole: tuple[int, ...] | None
     """
     if len(values) < FEWEST_FRAMES or min(whole or values.shape[1:]) < SMALLEST:
         return None
-    ends = _compare_ends(values)
-    small, large, specks, larger = _sort(_same(ends) & _lets_through_alike(values, black))
-    other, wide, others, wider = _sort(_in_place(ends), small | large, large)
-    large, larger = large | wide, larger + wider
+    ends, alike = _compare_ends(values), _lets_through_alike(values, black)
+    standing = _in_place(ends)
+    small, large, specks, larger = _sort(_same(ends) & alike)
+    unlike, mixed = _find_unlike(small, standing & alike, standing & ~alike)
+    small, specks = small & ~unlike, specks - mixed
+    other, wide, others, wider = _sort(standing, small | large, large)
+    other, large, larger = other | unlike, large | wide, larger + wider
     if not specks + larger + others:
         return None
     light = np.maximum(values.mean(axis=0, dtype=np.float64) - black, 0.0)
@@ -204,6 +207,16 @@ def _sort(
             small |= piece
             specks += 1
     return small, large, specks, larger
+
+
+def _find_unlike(
+    small: NDArray[np.bool_], alike: NDArray[np.bool_], other: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], int]:
+    """Find specks that mostly do not take the same share of the light at both ends of the film: cells, and number."""
+    pieces, count = label(small)
+    votes = [np.bincount(pieces[marked], minlength=count + 1)[1:] for marked in (alike, other)]
+    numbers = np.flatnonzero(votes[1] > votes[0]) + 1
+    return np.isin(pieces, numbers), len(numbers)
 
 
 def _enclosed(values: Frames, large: NDArray[np.bool_], small: NDArray[np.bool_]) -> NDArray[np.bool_]:

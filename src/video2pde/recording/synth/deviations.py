@@ -267,6 +267,16 @@ _TABLE = (
     Deviation("yellow", "camera", "yellow ink, missing share of red and green", (0.8, 0.9, 0.95), _optics("yellow")),
     Deviation("dust", "object", "specks of dust, their number", (5, 15, 40), _optics("dust", int)),
     Deviation("walls", "object", "two walls in the picture, their darkness", (0.2, 0.5, 0.9), _optics("walls")),
+    Deviation(
+        "rod",
+        "object",
+        "an opaque rod in the plume, radius as a share of the picture",
+        (0.03, 0.05, 0.08),
+        _optics("rod"),
+    ),
+    Deviation(
+        "glare", "object", "a reflection in the plume, the light that it adds", (0.1, 0.2, 0.3), _optics("glare")
+    ),
     Deviation("stamp", "object", "the time burnt into the picture, its darkness", (0.3, 0.6, 0.95), _optics("stamp")),
     Deviation("hand", "frames", "a hand reaches into the picture, frames", (4, 10, 20), _optics("hand", int)),
     Deviation("black", "frames", "black frames in the middle, their number", (1, 3, 8), _optics("black", int)),

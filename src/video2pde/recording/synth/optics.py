@@ -24,6 +24,8 @@ METERING = 0.25  # width of the exposure meter's window, share of the picture
 STEP_TIMES = (0.22, 0.47, 0.71)  # share of the film at which the light jumps
 WALL = 0.04  # width of a wall, share of the picture
 STAMP = (0.06, 0.30)  # height and width of the time that is burnt in, share of the picture
+ROD, ROD_LETS = (0.36, 0.58), 0.04  # where a rod's tip stands in the picture (y, x), share of the light that it sends
+GLARE, GLARE_RADIUS = (0.62, 0.40), 0.035  # where a reflection lies, and its radius, shares of the picture
 SHAKE_MEMORY = 0.6  # how much of a frame's displacement the next one keeps: a hand is not white noise
 
 
@@ -43,6 +45,7 @@ class Optics:
     focus : blur at the end, σ in camera pixels, growing linearly from 0. blur : constant blur, σ in camera pixels.
     yellow : how little of its darkness in blue the ink has in red and green: 0 is grey ink, 1 none.
     dust : number of dark specks. walls : darkness of two walls along the picture's edges.
+    rod : radius of an opaque rod seen from above, share of the picture. glare : light that a reflection adds.
     stamp : darkness of the running time that is burnt in, bottom right.
     black : number of black frames in the middle. cut : share of the film, at its end, that shows another scene.
     repeats : share of frames in which the camera repeats the one before. hand : frames with a hand in the picture.
@@ -62,6 +65,8 @@ class Optics:
     yellow: float = 0.0
     dust: int = 0
     walls: float = 0.0
+    rod: float = 0.0
+    glare: float = 0.0
     stamp: float = 0.0
     black: int = 0
     cut: float = 0.0
@@ -70,7 +75,19 @@ class Optics:
     photons: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("dimming", "exposure", "steps", "dome", "yellow", "walls", "stamp", "cut", "repeats"):
+        for name in (
+            "dimming",
+            "exposure",
+            "steps",
+            "dome",
+            "yellow",
+            "walls",
+            "rod",
+            "glare",
+            "stamp",
+            "cut",
+            "repeats",
+        ):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} = {getattr(self, name):g}; give a share from 0 to 1")
         for name in ("shake", "roll", "zoom", "focus", "blur", "dust", "black", "hand"):
@@ -126,10 +143,10 @@ class Shot:
         optics = self.optics
         if optics.cut and index >= self.count * (1 - optics.cut):
             u = np.ascontiguousarray(0.7 - 0.6 * u[::-1].T) if u.shape[0] == u.shape[1] else 0.7 - 0.6 * u[::-1]
-        shade = self._shade(index)
+        shade, added = self._shade(index), self._added(index)
         if not optics.in_colour:
-            return np.asarray((1 - u) * shade, dtype=np.float32)
-        return np.stack([(1 - share * u) * shade for share in optics.absorption]).astype(np.float32)
+            return np.asarray((1 - u) * shade + added, dtype=np.float32)
+        return np.stack([(1 - share * u) * shade + added for share in optics.absorption]).astype(np.float32)
 
     def expose(self, light: Picture, index: int, gain: float, vignette: Picture | None = None) -> Picture:
         """Blur, turn and light the scene of frame ``index``; ``gain`` flickers, ``vignette`` belongs to the lens."""
@@ -206,7 +223,7 @@ class Shot:
     def _shade(self, index: int) -> Picture | float:
         """Return the share of light that dust, walls and a hand let through, where the camera is in this frame."""
         optics, (height, width) = self.optics, self.shape
-        if not (optics.dust or optics.walls or optics.hand):
+        if not (optics.dust or optics.walls or optics.rod or optics.hand):
             return 1.0
         dy, dx = self.shifts[index]
         y, x = np.arange(height) + 0.5 - dy, np.arange(width) + 0.5 - dx
@@ -216,12 +233,25 @@ class Shot:
         if optics.walls:
             shade *= 1 - optics.walls * _soft(WALL * width - x)[None, :]
             shade *= 1 - optics.walls * _soft(y - (1 - WALL) * height)[:, None]
+        if optics.rod:
+            shade *= 1 - (1 - ROD_LETS) * self._disc(index, ROD, optics.rod)
         begins = round(0.62 * self.count)
         if optics.hand and begins <= index < begins + optics.hand:
             reach = 0.6 * math.sin(math.pi * (index - begins + 0.5) / optics.hand)
             inside = ((y - 0.3 * height) / (0.12 * height))[:, None] ** 2 + ((x / width) / max(reach, 1e-3)) ** 2
             shade *= np.where(inside < 1, 0.2, 1.0)
         return shade.astype(np.float32)
+
+    def _added(self, index: int) -> Picture | float:
+        """Return the light that a reflection adds, where the camera is in this frame."""
+        if not self.optics.glare:
+            return 0.0
+        return np.asarray(self.optics.glare * self._disc(index, GLARE, GLARE_RADIUS), dtype=np.float32)
+
+    def _disc(self, index: int, place: tuple[float, float], radius: float) -> Array:
+        (height, width), (dy, dx) = self.shape, self.shifts[index]
+        y, x = np.arange(height) + 0.5 - dy - place[0] * height, np.arange(width) + 0.5 - dx - place[1] * width
+        return _soft(radius * width - np.hypot(y[:, None], x[None, :]))
 
     def _burn_in(self, light: Picture, index: int) -> None:
         """Write the frame's number over the picture, as cameras write the time."""
