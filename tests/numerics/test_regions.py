@@ -95,6 +95,16 @@ def test_a_rim_drives_what_is_inside_between_frames() -> None:
     np.testing.assert_allclose(np.concatenate(pieces, axis=1)[0], rollout.values, atol=1e-9)
 
 
+def test_a_rollout_that_fails_beside_a_rim_ends_in_words() -> None:
+    """Where no law of a streamed window is left, what is left of the window has no rollouts to be run."""
+    growing = Model.of({"u_squared": 40.0})
+    rim = np.repeat(half_bleached()[None], len(TIMES), axis=0)
+    scheme = Scheme(OFF, region=Region(droplet(), rim))
+    *_, (_, values, (rollout,)) = simulate_chunks([growing], half_bleached(), TIMES, GRID, None, scheme, 2)
+    assert rollout.failed
+    assert not np.isfinite(values).all()
+
+
 def test_open_edges_go_straight_on() -> None:
     """A slope stays a slope, where mirrored edges flatten it; both on the CPU and through JAX."""
     slope = np.broadcast_to(0.1 + 0.03 * GRID.x, GRID.shape)

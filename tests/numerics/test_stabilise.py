@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from video2pde.recording import read_recording
-from video2pde.recording.displacement import turn
+from video2pde.recording.displacement import fit_displacement, Splines, turn
 from video2pde.recording.resize import AreaResizer, ShiftedResizer
 from video2pde.recording.stabilise import _splines, measure_motion
 from video2pde.recording.synth import Camera, make_case, Optics, render_film
@@ -102,6 +102,57 @@ def test_a_steady_camera_is_left_alone(specks: int) -> None:
     assert shaken.rms == pytest.approx(np.sqrt((fast(jitter(0.3)) ** 2).sum(axis=1).mean()), rel=0.05)
 
 
+@pytest.mark.parametrize("affine", [False, True])
+def test_one_pass_is_the_least_squares_fit(affine: bool) -> None:
+    """The compiled sums give what numpy's least squares give over the same cells, column by column."""
+    frames = film(jitter(0.3), noise=0.02)[:20, ::2, ::2].astype(float)
+    basis = np.linalg.qr(_splines(20))[0]
+    where = np.zeros(frames.shape[1:], bool)
+    where[4:-3, 3:-6] = True
+    moved, errors, explained = fit_displacement(frames, basis, where, affine)
+    scene = np.tensordot(basis @ basis.T, frames, axes=1)
+    y, x = (axis - axis.mean() for axis in np.mgrid[: where.shape[0], : where.shape[1]].astype(float))
+    before = after = 0.0
+    for k, (frame, s) in enumerate(zip(frames, scene, strict=True)):
+        down, right = np.gradient(s)
+        motions = [down, right, down * x - right * y, down * y + right * x][: 4 if affine else 2]
+        light = np.stack([s[where], np.ones(where.sum())], axis=1)
+        columns = np.concatenate([np.stack([m[where] for m in motions], axis=1), light], axis=1)
+        change = (frame - s)[where]
+        solution, left, *_ = np.linalg.lstsq(columns, change, rcond=None)
+        np.testing.assert_allclose(moved[k, : len(motions)], -solution[: len(motions)], rtol=1e-6, atol=1e-9)
+        before += float(np.linalg.lstsq(light, change, rcond=None)[1][0])
+        after += float(left[0])
+    assert explained == pytest.approx(1 - after / before, abs=1e-8)
+    assert (errors[: 4 if affine else 2] > 0).all()
+    assert not moved[:, 4 if affine else 2 :].any()
+
+
+def test_frames_are_put_back_by_their_splines() -> None:
+    y, x = np.mgrid[:40, :50].astype(float)
+
+    def scene(dy: float, dx: float) -> Array:
+        return np.asarray(np.exp(-((y - 18 - dy) ** 2 + 1.4 * (x - 26 - dx) ** 2) / 60))
+
+    moved = np.array([[0.7, -0.4, 0, 0], [-1.3, 2.1, 0, 0], [0, 0, 0, 0]])
+    back = Splines(np.array([scene(dy, dx) for dy, dx, *_ in moved])).put_back(moved)
+    inside = (slice(None), slice(5, -5), slice(5, -5))  # what left the picture is not known
+    assert np.abs(back - scene(0, 0))[inside].max() < 1e-3
+    assert np.abs(scene(0.7, -0.4) - scene(0, 0)).max() > 0.05
+
+
+def test_motion_about_another_middle() -> None:
+    """A part of a turned picture is turned about its own middle, and displaced."""
+    found = measure_motion(film(jitter(0.2), angles=0.02 * jitter(1.0)[:, 0], specks=8), "affine")
+    assert found is not None
+    part = found.about(6.0, -9.0)
+    place, apart = np.array([11.0, 4.0]), np.array([6.0, -9.0])
+    for k in (0, 7, 50):
+        matrix = turn(found.angles[k], found.zooms[k])
+        whole = matrix @ (place + apart) + found.shifts[k]
+        np.testing.assert_allclose(matrix @ place + part.shifts[k] + apart, whole, atol=1e-12)
+
+
 def test_nothing_to_hold_on_to() -> None:
     noise = np.random.default_rng(0).normal(100, 2, (40, 60, 60)).astype(np.float32)
     found = measure_motion(noise, "auto")
@@ -126,6 +177,23 @@ def test_moved_frames_are_reduced_from_where_they_were_taken() -> None:
             shifted.into(scene(dy, dx), (dy, dx), out)
             assert np.abs(out - at_rest).max() < 0.05
         assert np.abs(AreaResizer((240, 320), (60, 80))(scene(dy, dx, angle)) - at_rest).max() > 0.5
+
+
+def test_a_shifted_picture_is_averaged_as_it_would_be_pixel_by_pixel() -> None:
+    """Weights along the axes give the mean of the four neighbouring whole shifts; beyond the edge, the edge."""
+    picture = np.random.default_rng(4).integers(0, 255, (53, 71), dtype=np.uint8)
+    plain, shifted = AreaResizer((53, 71), (11, 20)), ShiftedResizer((53, 71), (11, 20))
+    wide, out = np.pad(picture, 8, mode="edge"), np.empty((11, 20))
+    for dy, dx in ((0.0, 0.0), (1.25, -2.6), (-4.5, 3.0)):
+        (k, f), (m, g) = ((int(np.floor(d)), d - np.floor(d)) for d in (dy, dx))
+        expected = sum(
+            weight * plain(wide[8 + k + i : 61 + k + i, 8 + m + j : 79 + m + j])
+            for i, j, weight in ((0, 0, (1 - f) * (1 - g)), (0, 1, (1 - f) * g), (1, 0, f * (1 - g)), (1, 1, f * g))
+        )
+        shifted.into(picture, (dy, dx), out)
+        np.testing.assert_allclose(out, expected, atol=1e-10)
+        shifted.turned_into(picture, (dy, dx), np.eye(2), out)
+        np.testing.assert_allclose(out, expected, atol=1e-10)
 
 
 def test_a_film_is_put_back(tmp_path: Path) -> None:

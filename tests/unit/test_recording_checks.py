@@ -18,7 +18,7 @@ from video2pde.recording.base import Header
 from video2pde.recording.checks import sweep_smoothing
 from video2pde.recording.observable import clip_headroom, empty_levels, normalise
 from video2pde.report.recording_figures import write_recording_figures
-from video2pde.settings import RecordingSettings
+from video2pde.settings import load_settings, RecordingSettings
 
 
 def plume(
@@ -123,7 +123,7 @@ def test_a_plume_reaches_the_border_of_a_fading_background(tmp_path: Path) -> No
 def test_a_signal_that_saturates_briefly_is_told(tmp_path: Path) -> None:
     frames = plume(90, 120, 160)
     frames[0] = np.where(frames[0] < 0.34, 0.0, frames[0])
-    result = read(tmp_path, frames)
+    result = read(tmp_path, frames, saturated="none")
     assert result.checks is not None
     saturation = result.checks.saturation
     assert saturation.black < 0.001  # over the whole film it is next to nothing
@@ -135,6 +135,27 @@ def test_a_signal_that_saturates_briefly_is_told(tmp_path: Path) -> None:
     assert white.checks is not None
     assert white.checks.saturation.signal == 0
     assert white.checks.saturation.white > 0.5
+
+
+def test_a_saturated_part_is_masked_unless_refused(tmp_path: Path) -> None:
+    frames = plume(90, 120, 160)
+    dense = frames[0] < 0.34
+    frames[0] = np.where(dense, 0.0, frames[0])
+    result = read(tmp_path, frames)
+    mask = result.field.mask
+    assert mask is not None
+    assert not mask[dense].any()
+    assert 0.98 < mask.mean() < 1
+    assert not any("saturated" in line for line in result.warnings)
+    assert any("saturated" in note and "masked" in note for note in result.field.provenance.notes)
+    assert read(tmp_path, frames, saturated="none").field.mask is None
+    given = read(tmp_path, frames, mask="u>-1@0")
+    assert given.field.mask is not None
+    assert given.field.mask.all()
+    assert any("saturated" in line for line in given.warnings)
+    wide = np.where(plume(90, 120, 160) < 0.68, 0.0, plume(90, 120, 160))  # too much would be lost
+    assert read(tmp_path, wide, objects="none").field.mask is None
+    assert load_settings("paper").recording.saturated == "none"
 
 
 def deep_plume(**keys: float) -> NDArray[np.float64]:

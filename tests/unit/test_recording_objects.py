@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from video2pde.field import Grid
 from video2pde.recording import read_recording
 from video2pde.recording.layout import Layout
-from video2pde.recording.objects import bridge, largest_rectangle, look_for_objects
+from video2pde.recording.objects import bridge, fill, largest_rectangle, look_for_objects
 from video2pde.settings import load_settings, RecordingSettings
 
 SIDE, FRAMES = 96, 36
@@ -81,13 +81,87 @@ def test_walls_and_letters_at_the_side_are_outside_the_box() -> None:
     assert height * width > 0.6 * SIDE**2
 
 
-def test_a_wall_through_what_spreads_is_only_warned_of() -> None:
+def disc(row: float, column: float, radius: float) -> NDArray[np.float64]:
+    """1 inside a disc, 0 outside, over a cell."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    return np.asarray(0.5 * (1 + np.tanh(2 * (radius - np.hypot(y - row, x - column)))))
+
+
+def test_a_wall_through_what_spreads_is_masked() -> None:
     light = spreading()
     light[:, :, 47:49] *= 0.5
     found = look_for_objects(grey(light), 16.0)
     assert found is not None
-    assert found.box is None
+    assert (found.larger, found.box) == (1, None)
+    assert found.hidden[:, 46:50].all()
+    assert found.hidden.mean() < 0.16  # what spreads on either side of it is kept
+    assert "masked" in found.mask_note
+    assert found.doubt == ""
+
+
+@pytest.mark.parametrize("kind", ["rod", "reflection"])
+def test_what_stands_in_the_plume_is_masked(kind: str) -> None:
+    """An opaque thing, or light that is added: neither takes one share of the light, and neither moves."""
+    plain, where = spreading(), disc(40, 58, 5)
+    light = plain * (1 - 0.95 * where) if kind == "rod" else plain + 0.15 * where
+    found = look_for_objects(grey(light), 16.0)
+    assert found is not None
+    assert (found.specks, found.box) == (0, None)
+    assert found.hidden[where > 0.1].all()
+    assert found.hidden.mean() < 0.06
+    assert np.abs(grey(light) - grey(plain)).mean(axis=0)[~found.hidden].max() < 2.0  # of 219 levels
+
+
+def test_too_much_is_not_masked_but_warned_of() -> None:
+    light = spreading()
+    light[:, ::12] *= 0.5
+    light[:, 1::12] *= 0.5
+    found = look_for_objects(grey(light), 16.0)
+    assert found is not None
+    assert not found.masked
+    assert found.mask_note == ""
     assert "--mask" in found.doubt
+
+
+def test_a_rod_is_left_out_of_the_field_unless_refused(tmp_path: Path) -> None:
+    film = save(tmp_path / "rod.npy", spreading() * (1 - 0.95 * disc(40, 58, 5)))
+    found = read(film)
+    assert found.field.mask is not None
+    assert not found.field.mask[40, 58]
+    assert found.field.mask[10, 10]
+    assert any("masked" in note for note in found.field.provenance.notes)
+    plain = spreading()  # u is continued under the rod, which is 0.95 darker
+    assert np.abs(found.field.values - (1 - plain)).mean(axis=0).max() < 0.1
+    assert read(film, objects="none").field.mask is None
+    mask = read(film, mask="u>-1@0").field.mask  # said where the law holds: left as it is
+    assert mask is not None
+    assert mask.all()
+    assert read(film, edges="no_flux").field.mask is None
+
+
+def test_hidden_cells_are_filled_from_around() -> None:
+    y, x = np.mgrid[:30, :40].astype(np.float32)
+    plane = np.stack([1 + 0.2 * x - 0.1 * y, 5 - 0.3 * y])
+    hidden = np.zeros((30, 40), bool)
+    hidden[8:14, 10:19] = hidden[:, 30:32] = hidden[25:, :6] = True
+    found = np.where(hidden, np.float32(99), plane)
+    fill(found, hidden)
+    inner = np.zeros_like(hidden)
+    inner[8:14, 10:19] = True
+    np.testing.assert_allclose(found[:, inner], plane[:, inner], rtol=1e-5)  # Δ of a plane is 0
+    np.testing.assert_array_equal(found[:, ~hidden], plane[:, ~hidden])
+    assert found.min() >= plane.min()  # between its surroundings everywhere, at the picture's edge too
+    assert found.max() <= plane.max()
+
+
+def test_dust_is_found_beside_a_wall_that_is_cut_off(tmp_path: Path) -> None:
+    """What is left of a fine grid may have fewer cells than are searched; its cells are as small as before."""
+    light = spreading() * specks()
+    light[:, :, :7] *= 0.6
+    found = read(save(tmp_path / "both.npy", light))
+    assert found.field.grid.nx < SIDE
+    assert found.objects is not None
+    assert found.objects.specks >= 2
 
 
 def test_the_largest_rectangle_is_the_largest() -> None:

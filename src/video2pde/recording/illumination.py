@@ -9,7 +9,7 @@ share and a law by another; where that does not decide, nothing is changed and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,12 +136,7 @@ def _smooth_ends(series: Array, window: int) -> Array:
 
 
 def measure_illumination(
-    intensity: NDArray[np.float32],
-    mode: str,
-    bright: bool,
-    white: float | None,
-    level: float = 0.0,
-    hidden: NDArray[np.bool_] | None = None,
+    intensity: NDArray[np.float32], mode: str, bright: bool, white: float | None, level: float = 0.0
 ) -> Illumination | None:
     """Find g(t) and f(x, y) of a film; None where no background is to be seen.
 
@@ -152,12 +147,10 @@ def measure_illumination(
     bright : whether u is the light itself, where a slow change of light and decay are one and the same.
     white : intensity of u = 0 (dark); None: unknown, and then light and decay cannot be told apart.
     level : one step of the camera's whole numbers; without noise a background climbs them like stairs. 0: none.
-    hidden : cells of things that are in the picture, (y, x); None: there are none.
     """
     seen = find_background(intensity)
     if seen is None:
         return None
-    seen = seen if hidden is None else replace(seen, cells=seen.cells & ~hidden)
     course = _take_apart(seen, level)
     asked, left_alone = mode in ("gain", "gain+flat"), mode in ("flat", "none")
     gain, notes, doubts = np.ones(len(course.slow)), list[str](), list[str]()
@@ -208,19 +201,14 @@ def _explain_slow(
 
 
 def even_out(
-    values: NDArray[np.float32],
-    settings: RecordingSettings,
-    header: Header,
-    white: float | None,
-    logarithmic: bool,
-    hidden: NDArray[np.bool_] | None = None,
+    values: NDArray[np.float32], settings: RecordingSettings, header: Header, white: float | None, logarithmic: bool
 ) -> Illumination | None:
     """Divide reduced frames by g(t) f(x, y), in place; None where no background is to be seen or none is asked for.
 
     Parameters
     ----------
     values : shape (t, y, x), pixel values, or log10 of the intensity where ``logarithmic``.
-    white : intensity of u = 0; None: unknown. hidden : cells of things in the picture, (y, x); None: none.
+    white : intensity of u = 0; None: unknown.
     """
     if settings.illumination == "none" or len(values) < (FEWEST if settings.illumination == "auto" else 3):
         return None
@@ -232,7 +220,7 @@ def even_out(
     if settings.reference is not None or logarithmic:  # f(x, y) is in the reference picture already
         mode = {"auto": "auto gain", "flat": "none", "gain+flat": "gain"}.get(mode, mode)
     level = header.gain if header.limit is not None and not logarithmic else 0.0
-    found = measure_illumination(intensity, mode, settings.observable == "bright", white, level, hidden)
+    found = measure_illumination(intensity, mode, settings.observable == "bright", white, level)
     if found is not None and found.corrected:
         _divide(values, found, black, logarithmic)
     return found

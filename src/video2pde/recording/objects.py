@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, find_objects, gaussian_filter, label, maximum_filter, uniform_filter
 from scipy.sparse import coo_array
-from scipy.sparse.linalg import spsolve
+from scipy.sparse.linalg import splu, spsolve
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
@@ -46,6 +46,8 @@ FADED, SAME_PLACE, NEAR = 0.4, 0.9, 5
 ends of the film, as a correlation: it stays where it is."""
 LEAST_SEEN = 0.4
 """Share of the picture that a mask must leave."""
+FILLED_AT_ONCE = 64
+"""Frames that are filled at once."""
 FEWEST_FRAMES, SMALLEST = 12, 96
 """Frames, and cells along each side, from which objects are looked for: on a coarse grid a plume itself is sharp."""
 
@@ -89,7 +91,7 @@ class Objects:
         count = self.larger + self.others
         return (
             f"{count} object{' that never moves' if count == 1 else 's that never move'} (things, walls, reflections), "
-            f"masked: {self.hidden.mean():.1%} of the picture: the law is taken to hold beside "
+            f"{self.hidden.mean():.1%} of the picture, masked: the law is taken to hold beside "
             f'{"it" if count == 1 else "them"}; recording.objects = "none" leaves everything'
         )
 
@@ -303,3 +305,30 @@ def bridge(picture: Array, holes: NDArray[np.bool_]) -> Array:
     filled = picture.ravel().copy()
     filled[unknown] = spsolve((part.T @ part).tocsc(), -(part.T @ (laplace @ known)))
     return np.asarray(filled.reshape(picture.shape)[pad:-pad, pad:-pad])
+
+
+def fill(values: Frames, hidden: NDArray[np.bool_]) -> None:
+    """Continue frames (t, y, x) into hidden cells by Δf = 0, in place, so that what is masked there looks like nothing.
+
+    An opaque thing would otherwise count as a steep front, as range, or as background.
+    """
+    number = np.full(hidden.shape, -1)
+    number[hidden] = np.arange(hidden.sum())
+    count, rows, columns = int(hidden.sum()), list[NDArray[np.intp]](), list[NDArray[np.intp]]()
+    for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
+        place = np.moveaxis(np.indices(hidden.shape), 0, -1)[hidden]
+        place[:, axis] += step
+        inside = (place[:, axis] >= 0) & (place[:, axis] < hidden.shape[axis])  # nothing passes the picture's edge
+        rows.append(np.flatnonzero(inside))
+        columns.append(place[inside])
+    row, at = np.concatenate(rows), np.concatenate(columns)
+    beside = number[at[:, 0], at[:, 1]]
+    within = beside >= 0
+    degree = np.bincount(row, minlength=count).astype(float)
+    links = coo_array((-np.ones(int(within.sum())), (row[within], beside[within])), shape=(count, count))
+    solver = splu((links + coo_array((degree, (np.arange(count), np.arange(count))))).tocsc())
+    for start in range(0, len(values), FILLED_AT_ONCE):
+        part = values[start : start + FILLED_AT_ONCE]
+        right = np.zeros((count, len(part)))
+        np.add.at(right, row[~within], part[:, at[~within, 0], at[~within, 1]].T)
+        part[:, hidden] = solver.solve(right).T

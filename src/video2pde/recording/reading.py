@@ -17,7 +17,7 @@ from video2pde.recording.illumination import even_out, Illumination
 from video2pde.recording.jumps import describe_jump, find_jumps
 from video2pde.recording.layout import Layout
 from video2pde.recording.light import calibrate_light, dark_offset, Light, read_light_picture
-from video2pde.recording.objects import look_for_objects, Objects
+from video2pde.recording.objects import fill, look_for_objects, Objects
 from video2pde.recording.observable import (
     choose_white,
     clip_headroom,
@@ -174,6 +174,8 @@ class Reading:
         self.objects = found = self.look_for_objects(values)
         if found is not None:
             found.divide_out(values, self.header.black)
+            if self.hidden is not None:
+                fill(values, self.hidden)
             self.notes += [found.note, "" if self.hidden is None else found.mask_note]
             self.warnings += [found.doubt] if found.doubt else []
 
@@ -227,7 +229,7 @@ class Reading:
     def even_out(self, values: NDArray[np.float32]) -> Illumination | None:
         """Divide the light out of the reduced frames, in place, where it changes or is uneven."""
         white = self.settings.white or self.header.white
-        found = even_out(values, self.settings, self.header, white, self.log is not None, self.hidden)
+        found = even_out(values, self.settings, self.header, white, self.log is not None)
         if found is not None:
             self.notes += found.notes
             self.warnings += found.doubts

@@ -20,8 +20,9 @@ from video2pde.settings import DriftSettings, RecordingSettings
 Frames = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
-MOST_SATURATED = 0.1
-"""Share of the picture beyond which a saturated signal is warned of and not masked: too little would be left of it."""
+MOST_SATURATED, MOST_MASKED = 0.3, 0.1
+"""Share of the signal's stronger half, and of the picture, beyond which a saturated part is warned of and not masked:
+too little would be left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,8 @@ def _leave_out(reading: Reading, saturation: Saturation) -> bool:
     """Decide whether the parts in which the signal is saturated are masked, and say so."""
     settings, share = reading.settings, float(saturation.hidden.mean())
     asked = settings.mask is not None or settings.start == "auto" or settings.edges == "no_flux" or reading.header.line
-    if settings.saturated == "none" or asked or saturation.signal <= SIGNAL_SATURATED or share > MOST_SATURATED:
+    some = SIGNAL_SATURATED < saturation.signal <= MOST_SATURATED and share <= MOST_MASKED
+    if settings.saturated == "none" or asked or not some:
         return False
     reading.notes.append(
         f"{share:.1%} of the picture, in which the signal is saturated at some time, is masked: the law is taken to "

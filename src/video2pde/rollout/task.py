@@ -176,6 +176,8 @@ def _prepare_flow(
 def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[Array] | None = None) -> list[Rollout]:
     """Run the tasks; ``outs``: where their frames are to be written, instead of arrays of their own."""
     settings, region = scheme.settings, scheme.region
+    if not tasks:  # all have failed before
+        return []
     if region is not None and region.rim is not None and region.rim.shape != (len(tasks[0].times), *grid.shape):
         raise InputError(f"a rim of shape {region.rim.shape} does not fit {len(tasks[0].times)} times on {grid.shape}")
     if scheme.device == "gpu" and region is None:

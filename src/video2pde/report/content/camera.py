@@ -1,4 +1,4 @@
-"""What the camera did, and what was done about it: response, channel, shake, things in the picture."""
+"""What the camera did, and what was done about it: response, channel, shake, things in the picture, saturation."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 
 from video2pde.recording.read import RecordingResult
 from video2pde.report.content.words import Story
-from video2pde.report.document import Axis, Chart, Column, Item, Series, Table, Tiles
+from video2pde.report.document import Axis, Chart, Column, Item, Note, Series, Table, Tiles
 
 CURVE_POINTS = 65
+LEFT_OUT = ("is cut off", "masked")
+"""Words of the notes about parts of the picture that were left out."""
 
 
 def show_camera(story: Story) -> list[Item]:
@@ -16,7 +18,8 @@ def show_camera(story: Story) -> list[Item]:
     recording = story.run.recording
     if recording is None:
         return []
-    return [*_response(recording), *_channel(recording), *_motion(recording, story), *_specks(recording)]
+    moved = _motion(recording, story)
+    return [*_response(recording), *_channel(recording), *moved, *_specks(recording), *_left_out(recording)]
 
 
 def _response(recording: RecordingResult) -> list[Item]:
@@ -97,3 +100,9 @@ def _specks(recording: RecordingResult) -> list[Item]:
         "correction the share is 1 everywhere.",
     )
     return [Tiles((across,))]
+
+
+def _left_out(recording: RecordingResult) -> list[Item]:
+    """Name the parts of the picture that were left out; their outline is in the pictures of the field."""
+    notes = [note for note in recording.field.provenance.notes if any(word in note for word in LEFT_OUT)]
+    return [Note(f"{note[0].upper()}{note[1:]}.", "info") for note in notes]
