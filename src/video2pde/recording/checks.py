@@ -184,15 +184,12 @@ def measure_saturation(
     black = float(np.mean([sample.black_share for sample in samples]))
     white = float(np.mean([sample.white_share for sample in samples]))
     shown = [values[int(np.abs(times - sample.time).argmin())] for sample in samples]
-    marked = [(sample.saturated_cells, _signal(u)) for sample, u in zip(samples, shown, strict=True)]
-    shares = [
-        float((clipped[strong] > 0.5).mean()) if clipped is not None and strong.any() else 0.0
-        for clipped, strong in marked
-    ]
+    shares, hidden = [], np.zeros(layout.grid.shape, dtype=bool)
+    for sample, u in zip(samples, shown, strict=True):
+        clipped, strong = 0 if sample.saturated_cells is None else sample.saturated_cells, _signal(u)
+        shares.append(float(((clipped > 0.5) & strong).sum() / max(int(strong.sum()), 1)))
+        hidden |= (clipped > TOUCHED) & strong
     worst = int(np.argmax(shares))
-    hidden = np.zeros(layout.grid.shape, dtype=bool)
-    for clipped, strong in marked:
-        hidden |= False if clipped is None else (clipped > TOUCHED) & strong
     hidden = binary_dilation(hidden, iterations=BESIDE)
     place = _describe_place(cells, layout)
     return Saturation(black, white, cells, place, shares[worst], samples[worst].time, hidden)

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, find_objects, gaussian_filter, label, maximum_filter, uniform_filter
+from scipy.ndimage import (
+    binary_closing,
+    binary_dilation,
+    binary_fill_holes,
+    find_objects,
+    gaussian_filter,
+    label,
+    maximum_filter,
+    uniform_filter,
+)
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import splu, spsolve
 
@@ -175,7 +184,10 @@ def look_for_objects(values: Frames, black: float, whole: tuple[int, ...] | None
     unlike, mixed = _find_unlike(small, standing & alike, standing & ~alike)
     small, specks = small & ~unlike, specks - mixed
     other, wide, others, wider = _sort(standing, small | large, large)
-    other, large, larger = other | unlike, large | wide, larger + wider
+    large, larger = large | wide, larger + wider
+    other, others = other | unlike, others + mixed
+    small, taken = _far_from(small, other)
+    other, specks = _close(other | taken), label(small)[1]
     if not specks + larger + others:
         return None
     light = np.maximum(values.mean(axis=0, dtype=np.float64) - black, 0.0)
@@ -219,6 +231,28 @@ def _find_unlike(
     votes = [np.bincount(pieces[marked], minlength=count + 1)[1:] for marked in (alike, other)]
     numbers = np.flatnonzero(votes[1] > votes[0]) + 1
     return np.isin(pieces, numbers), len(numbers)
+
+
+def _far_from(small: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Part specks from those that lie so near to other objects that they are a part of one."""
+    pieces, _ = label(small)
+    near = np.unique(pieces[_widen(other, longest_speck(small.shape) // 2)])
+    taken = small & np.isin(pieces, near)
+    return small & ~taken, taken
+
+
+def _widen(marked: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
+    return np.asarray(binary_dilation(marked, iterations=by)) if by and marked.any() else marked
+
+
+def _close(other: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Join the edges on either side of an object, of which not all are seen, and what lies between them."""
+    if not other.any():
+        return other
+    half = longest_speck(other.shape) // 2
+    wide = np.pad(other, half)
+    closed = binary_fill_holes(binary_closing(wide, iterations=half))[half:-half, half:-half]
+    return np.asarray(closed | other)
 
 
 def _enclosed(values: Frames, large: NDArray[np.bool_], small: NDArray[np.bool_]) -> NDArray[np.bool_]:
