@@ -64,7 +64,10 @@ MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "drift": (("recording",), (*WINDOWS, "drift")),
     "discovery": (
         ("drift",),
-        ("split", "drift", "weak", "search", "regression", "identifiability", "terms", "libraries", "rollout", "run"),
+        (
+            *("split", "drift", "weak", "search", "regression", "maps", "identifiability"),
+            *("terms", "libraries", "rollout", "run"),
+        ),
     ),
     "validation": (("discovery",), ROLLOUTS),
     "calibration": (("discovery", "refinement"), ("drift", "calibration", "rollout", "run")),

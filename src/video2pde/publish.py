@@ -92,6 +92,7 @@ def save_model(run: Run) -> SavedModel | None:
         field.times,
         velocity,
         flow=chosen.model.flow,
+        maps=chosen.model.maps,
         region=_save_region(field, run.settings.recording.mask is None),
         # centred on the estimate: the replicates' own bias is no part of the law's uncertainty
         draws=None if chosen.bootstrap is None else chosen.bootstrap.draws - chosen.bootstrap.bias,

@@ -23,6 +23,7 @@ from video2pde.fit.describe import describe_fit
 from video2pde.fit.noise import relative_noise
 from video2pde.flow.words import describe_flow, summarise_flow
 from video2pde.frap.recovery import Recovery
+from video2pde.maps.words import describe_map, summarise_map
 from video2pde.record import Run
 from video2pde.rollout.validate import Validation
 from video2pde.selection import Selection
@@ -282,7 +283,8 @@ def _law_lines(law: Calibration, field: Field) -> list[str]:
         lines.append(f"  directions   {directions.words(field.grid.unit)}")
     if law.model.flow is not None:
         lines.append(f"  flow         {describe_flow(law.model.flow, field.grid)}")
-    return lines
+    means = {term.name: law.estimates[term.name].value for term in law.terms}
+    return [*lines, *(f"  map          {describe_map(each, means[each.term], field.grid)}" for each in law.maps)]
 
 
 def _part_lines(found: InParts, unit: str) -> list[str]:
@@ -334,16 +336,21 @@ def summarise_motion(law: Calibration, field: Field) -> Motion:
 def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
     """Return one law as ``result.json`` holds it."""
     unit, flow, directions = grid.unit, calibration.model.flow, find_directions(calibration)
+    units = {term.name: coefficient_units(term, unit) for term in calibration.terms}
     return {
         "library": calibration.library,
         "drift_scale": {axis: estimate.to_json() for axis, estimate in calibration.drift_scale.items()},
         "terms": {
-            term.name: {**calibration.estimates[term.name].to_json(), "unit": coefficient_units(term, unit)}
+            term.name: {**calibration.estimates[term.name].to_json(), "unit": units[term.name]}
             for term in calibration.terms
         },
         "equation": {"text": calibration.model.equation.text, "latex": calibration.model.equation.latex},
         "flow": None if flow is None else summarise_flow(flow, grid),
         "directions": None if directions is None else directions.to_json(),
+        "maps": {
+            each.term: summarise_map(each, calibration.estimates[each.term], units[each.term], grid)
+            for each in calibration.maps
+        },
         "starts_agree": calibration.starts_agree,
         "replicates": None
         if calibration.bootstrap is None

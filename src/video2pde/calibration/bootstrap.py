@@ -21,6 +21,7 @@ from video2pde.calibration.carried import FLOW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.growth import EliminatedStart, share_start
 from video2pde.calibration.linear import inner_products, Linear
+from video2pde.calibration.mapped import of_maps
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.restart import Draw, draw_restarted, restarted_blocks
 from video2pde.parallel import parallel_map
@@ -51,7 +52,8 @@ class Bootstrap:
     ``draws`` (B, K): coefficients of the converged replicates, bias included; ``bias`` their mean less the fit's;
     ``value``, ``low``, ``high``: the fit's estimate less the bias and its 95 % interval by statistics alone;
     ``velocity_std`` (t, 2): the spread of v(t); ``offset`` (K,): how the coefficients answer to a constant added to u;
-    ``light`` (K,): how they answer to what is not known of the light; ``flow_std``: the spread of the flow's unknowns.
+    ``light`` (K,): how they answer to what is not known of the light; ``flow_std``: the spread of the flow's unknowns;
+    ``maps`` (B, n): those of all maps, in the order of their blocks.
     """
 
     block_length: int
@@ -66,6 +68,7 @@ class Bootstrap:
     offset: Array = field(default_factory=lambda: np.zeros(0))
     light: Array = field(default_factory=lambda: np.zeros(0))
     flow_std: Array = field(default_factory=lambda: np.zeros(0))
+    maps: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def converged(self) -> int:
@@ -270,7 +273,8 @@ def _step(world: World, products: Array, pulled: Array) -> Draw | str:
     if not change <= LINEAR:
         return f"a coefficient moved by {change:.0%}, too far for a linear step"
     values = world.unknowns.values(there)
-    return values[LAW], problem.scene(values, world.scene.start).velocity, values.get(FLOW, np.zeros(0))
+    velocity = problem.scene(values, world.scene.start).velocity
+    return values[LAW], velocity, values.get(FLOW, np.zeros(0)), of_maps(values)
 
 
 def _summarise(problem: Problem, fit: Fit, length: int, results: Sequence[Draw | str]) -> Bootstrap:
@@ -306,4 +310,5 @@ def _summarise(problem: Problem, fit: Fit, length: int, results: Sequence[Draw |
         high=value + np.maximum(half, high - median),
         velocity_std=np.std([draw[1] for draw in good], axis=0),
         flow_std=np.std([draw[2] for draw in good], axis=0),
+        maps=np.array([draw[3] for draw in good]),
     )

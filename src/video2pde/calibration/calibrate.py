@@ -23,6 +23,7 @@ from video2pde.calibration.carried import FlowBlock
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import compare_halves, Fit, fit_rollout
 from video2pde.calibration.growth import refit_growing
+from video2pde.calibration.maperrors import fitted_maps, undecided
 from video2pde.calibration.problem import forward, Problem
 from video2pde.calibration.simplex import fit_nelder_mead
 from video2pde.errors import StageError
@@ -30,6 +31,7 @@ from video2pde.estimate import Estimate
 from video2pde.field import Encoding
 from video2pde.flow import Flow
 from video2pde.html import table
+from video2pde.maps import CoefficientMap
 from video2pde.progress import Progress
 from video2pde.rollout.model import Model
 from video2pde.settings import CalibrationSettings, Settings
@@ -71,7 +73,7 @@ class Calibration:
     make; ``drift_scale`` how the refined drift compares with the given one along each axis; ``starts_agree`` whether
     all starts ended at the same place; ``misfit`` the squared error that the law leaves in the training window, in
     units of the camera's noise: near 1 for a law that says everything; ``flow`` what varies in space
-    beside the drift, fitted jointly.
+    beside the drift, and ``maps`` how coefficients vary, both fitted jointly.
     """
 
     library: str
@@ -85,11 +87,13 @@ class Calibration:
     budget: tuple[Correction, ...] = ()
     misfit: float = float("nan")
     flow: Flow | None = None
+    maps: tuple[CoefficientMap, ...] = ()
 
     @property
     def model(self) -> Model:
         """The calibrated law, the drift as given."""
-        return Model(self.terms, tuple(self.estimates[term.name].value for term in self.terms), flow=self.flow)
+        values = tuple(self.estimates[term.name].value for term in self.terms)
+        return Model(self.terms, values, flow=self.flow, maps=self.maps)
 
     @property
     def budget_shares(self) -> Array:
@@ -153,10 +157,11 @@ def calibrate(
     boot = _bootstrap(problem, best, options, progress, partial(_log_draws, library, best.terms))
     lines = _draw_up(problem, plain, best, boot, options)
     estimates = dict(zip(best.terms, budget.add_up(plain.coefficients, lines), strict=True))
+    estimates = budget.run_forward(problem.terms, estimates)
     return Calibration(
         library=library,
         terms=problem.terms,
-        estimates=budget.run_forward(problem.terms, estimates),
+        estimates=estimates,
         drift_scale=_drift_scale(problem, best, boot),
         fit=best,
         attempts=attempts,
@@ -165,6 +170,7 @@ def calibrate(
         budget=lines,
         misfit=best.mse / _noise(problem),
         flow=_fitted_flow(problem, best, boot),
+        maps=fitted_maps(problem.scene(best.values, best.start).model, problem.unknowns, boot, estimates),
     )
 
 
@@ -239,6 +245,8 @@ def _draw_up(
         halves = compare_halves(problem, best)
         lines.append(budget.lack_of_fit(encoding, found, halves.beyond_noise(std), halves.reach_beyond_noise(std)))
     lines.append(budget.encoder(encoding, found))
+    if problem.maps:
+        lines.append(undecided(problem.maps, best.terms))
     return tuple(lines)
 
 

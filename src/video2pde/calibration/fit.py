@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import LAW, START, StartModes, Values
 from video2pde.calibration.linear import Linear, Look
+from video2pde.calibration.mapped import without_maps
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.start import bring_back, initial_frame, start_modes
 from video2pde.calibration.window import Window
@@ -231,14 +232,21 @@ class Halves:
 
 
 def compare_halves(problem: Problem, fit: Fit) -> Halves:
-    """Ask both halves of the frames for the law: under one that says everything they differ by noise alone."""
+    """Ask both halves of the frames for the law: under one that says everything they differ by noise alone.
+
+    Maps stay as they are: one over time would let each half have a law of its own.
+    """
     look = problem.look(fit.values, fit.start, fit.base, fit.modes)
     sums, counted, law = look.sum_up(), problem.split.counted, problem.unknowns.parts[LAW]
     if isinstance(sums, str):
         nothing = np.zeros_like(fit.coefficients)
         return Halves(nothing, np.ones_like(nothing), nothing)
     first = np.cumsum(counted) <= counted.sum() / 2
-    whole, *halves = (Linear.of(sums, look.weights, frames) for frames in (counted, counted & first, counted & ~first))
+    windows = (counted, counted & first, counted & ~first)
+    whole, *halves = (Linear.of(sums, look.weights, frames) for frames in windows)
+    if problem.maps:
+        kept = without_maps(look.unknowns)
+        whole, halves = whole.only(kept), [half.only(kept) for half in halves]
     first_step, second_step = (half.solve()[law] for half in halves)
     noisier = np.sqrt((halves[0].variances + halves[1].variances) / whole.variances)[law]
     farther = np.maximum(np.abs(first_step), np.abs(second_step))

@@ -12,10 +12,12 @@ from scipy.ndimage import gaussian_filter
 from video2pde.calibration.blocks import Block, drift_block, LAW, Law, Scene, START, StartModes, Unknowns, Values
 from video2pde.calibration.carried import Carried
 from video2pde.calibration.linear import Look
+from video2pde.calibration.mapped import map_blocks, moved
 from video2pde.calibration.start import MODE_SMOOTHING
 from video2pde.calibration.window import FrameSplit, noise_variance, prepare_window, Window
 from video2pde.field import Field
 from video2pde.flow import Flow
+from video2pde.maps import CoefficientMap
 from video2pde.parallel import count_workers
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
@@ -40,7 +42,7 @@ class Problem:
     """What is fitted to which window: the unknowns, the drift (t, 2) that is given, and how rollouts are made.
 
     ``start_frames``: how many frames estimate an initial frame; ``variance``: of the noise, for what priors weigh;
-    ``flow``: what varies in space beside the drift, before its block changes it.
+    ``flow``: what varies in space beside the drift, and ``maps``: coefficients that vary, before blocks change them.
     """
 
     window: Window
@@ -51,6 +53,7 @@ class Problem:
     workers: int = 1
     variance: float = 0.0
     flow: Flow | None = None
+    maps: tuple[CoefficientMap, ...] = ()
 
     @property
     def law(self) -> Law:
@@ -77,7 +80,8 @@ class Problem:
 
     def given(self, start: Array) -> Scene:
         """Return what a rollout is made from before any block has changed it."""
-        return Scene(Model(self.terms, (0.0,) * len(self.terms), flow=self.flow), self.velocity, start)
+        model = Model(self.terms, (0.0,) * len(self.terms), flow=self.flow, maps=self.maps)
+        return Scene(model, self.velocity, start)
 
     def scene(self, values: Values, start: Array) -> Scene:
         return self.unknowns.scene(self.unknowns.vector(values), self.given(start))
@@ -104,6 +108,7 @@ def make_problem(
     moments: Mapping[str, Array],
     settings: Settings,
     carried: Carried | None = None,
+    maps: tuple[CoefficientMap, ...] = (),
 ) -> Problem:
     """Set up the fit of a law to the training window.
 
@@ -115,6 +120,7 @@ def make_problem(
     moments : (t, 2) by term, how the law moves the centroid: the drift follows the coefficients by −m_j, unless a
         spline refines it anyway.
     carried : a flow that varies in space, fitted jointly.
+    maps : how coefficients vary, refined along the directions that the weak fit leaves most uncertain.
     settings : those of drift, calibration, rollouts and the run.
 
     Returns
@@ -132,7 +138,7 @@ def make_problem(
     options = settings.calibration
     values = np.array([reference[term.name] for term in terms])
     following = options.drift != "spline" and settings.drift.law_correction
-    follow = np.stack([-moments[term.name] for term in terms]) if following else None
+    follow = np.stack([-moved(term.name, moments, maps) for term in terms]) if following else None
     window = prepare_window(train, options.max_points, settings.run.seed, options.undo_coding)
     flow = None if carried is None else carried.flow
     window = window.carried_by(flow, velocity)
@@ -140,13 +146,14 @@ def make_problem(
     law = Law(LAW, coefficient_scales(window, terms, values), positive, None, tuple(terms), values, follow)
     return Problem(
         window=window,
-        unknowns=Unknowns((law, *_motion(train.times, options, carried))),
+        unknowns=Unknowns((law, *_motion(train.times, options, carried), *map_blocks(maps, moments, following))),
         velocity=velocity,
-        rollout=bound_substeps(window, terms, values, settings.rollout, flow),
+        rollout=bound_substeps(window, terms, values, settings.rollout, flow, maps),
         start_frames=max(LEAST_START, len(train) // START_SHARE),
         workers=count_workers(settings.run.workers),
         variance=noise_variance(window),
         flow=flow,
+        maps=maps,
     )
 
 
@@ -160,14 +167,19 @@ def _motion(times: Array, options: CalibrationSettings, carried: Carried | None)
 
 
 def bound_substeps(
-    window: Window, terms: Sequence[Term], guess: Array, settings: RolloutSettings, flow: Flow | None = None
+    window: Window,
+    terms: Sequence[Term],
+    guess: Array,
+    settings: RolloutSettings,
+    flow: Flow | None = None,
+    maps: tuple[CoefficientMap, ...] = (),
 ) -> RolloutSettings:
     """Limit the substeps of a fit's rollouts to a multiple of what the guess needs, in the longest interval.
 
     A step of the fit that leads to far steeper pictures would be refused anyway, after thousands of substeps a frame.
     """
     values = tuple(forward(term, value) for term, value in zip(terms, guess, strict=True))
-    model = Model(tuple(terms), values, flow=flow)
+    model = Model(tuple(terms), values, flow=flow, maps=maps)
     smooth = gaussian_filter(np.asarray(window.values[0], float), SMOOTH_GUESS)
     first = simulate(model, smooth, window.times[:2], window.grid, settings=settings)
     intervals = np.diff(window.times)

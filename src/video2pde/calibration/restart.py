@@ -14,13 +14,14 @@ from video2pde.calibration.blocks import Unknowns
 from video2pde.calibration.carried import FLOW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.linear import Linear, Look
+from video2pde.calibration.mapped import of_maps
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.start import initial_frame
 from video2pde.parallel import parallel_map
 
 Array = NDArray[np.float64]
-Draw = tuple[Array, Array, Array]
-"""Coefficients, drift and the flow's unknowns of one replicate."""
+Draw = tuple[Array, Array, Array, Array]
+"""Coefficients, drift, the flow's unknowns and those of maps of one replicate."""
 
 
 def restarted_blocks(problem: Problem, fit: Fit, length: int, workers: int) -> list[Linear]:
@@ -51,5 +52,6 @@ def draw_restarted(fit: Fit, blocks: list[Linear], count: int, seeds: Sequence[t
     for seed in seeds:
         chosen = np.random.default_rng(seed).integers(0, len(blocks), size=count)
         step = reduce(operator.add, (blocks[index] for index in chosen)).solve()
-        draws.append((fit.coefficients + step, fit.velocity, fit.values.get(FLOW, np.zeros(0))))
+        fixed = fit.values.get(FLOW, np.zeros(0)), of_maps(fit.values)
+        draws.append((fit.coefficients + step, fit.velocity, *fixed))
     return draws

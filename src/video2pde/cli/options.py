@@ -137,6 +137,10 @@ class LawOptions:
     diffusion: Annotated[
         str | None, _settings("isotropic, or tensor: for what spreads faster in one direction than across it.")
     ] = None
+    vary: Annotated[
+        tuple[str, ...],
+        _settings("A coefficient that varies: TERM over space, TERM=time over time, such as laplacian or u=time."),
+    ] = ()
     drift: Annotated[str | None, _settings("What is carried along: none, auto, uniform, affine or stream.")] = None
     velocity: Annotated[
         Path | None, _settings("File (.npz, .nc) with the velocity u, v, in place of the drift that is measured.")
@@ -152,7 +156,9 @@ class LawOptions:
             "velocity": "drift.velocity",
         }
         given = {key: getattr(self, name) for name, key in keys.items() if getattr(self, name) is not None}
-        return tuple(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items())
+        vary = (each.partition("=") for each in self.vary)
+        varying = tuple(f"maps.vary.{name.strip()}={json.dumps(over.strip() or 'space')}" for name, _, over in vary)
+        return (*(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items()), *varying)
 
     def joined(self, settings: SettingsOptions) -> SettingsOptions:
         """Add the options to the other settings; what ``--set`` says has the last word."""

@@ -22,6 +22,7 @@ from video2pde.discovery.weak import evaluate_density, over_chunks
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.flow import Flow
+from video2pde.maps import CoefficientMap
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U_X, U_Y
 from video2pde.terms.term import compile_density, Term
@@ -48,7 +49,7 @@ def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: We
         y = field.grid.y[rows][None] - drift.smooth_centroid[window, 1:]
         for density in densities:
             values = evaluate_density(density, jets, spread)[:, rows, columns].astype(float)
-            values -= _at_background(density, drift.background[window])[:, None]
+            values -= at_background(density, drift.background[window])[:, None]
             sums[density][window] = np.stack([values.sum(1), (x * values).sum(1), (y * values).sum(1)], 1) * area
 
     over_chunks(integrate, len(field))
@@ -68,7 +69,8 @@ def term_moments(field: Field, drift: Drift, terms: Sequence[Term], settings: We
     return moments
 
 
-def _at_background(density: sympy.Expr, background: Array) -> Array:
+def at_background(density: sympy.Expr, background: Array) -> Array:
+    """Return a density of the background, (t,): u as it is there, and no gradient."""
     level = compile_density(density.subs({U_X: 0, U_Y: 0}))(background, 0.0, 0.0, 0.0, 0.0)
     return np.asarray(level + 0 * background)
 
@@ -87,8 +89,9 @@ def law_velocity(
     coefficients: Mapping[str, float],
     flow: Flow | None = None,
     field: Field | None = None,
+    maps: Sequence[CoefficientMap] = (),
 ) -> Array:
-    """Return the uniform drift (t, 2) under a law: the centroid's velocity less what law and flow do to it.
+    """Return the uniform drift (t, 2) under a law: the centroid's velocity less what law, maps and flow do to it.
 
     A flow needs the ``field``, whose plume it is averaged over. A given velocity is the whole of the motion.
     """
@@ -102,4 +105,13 @@ def law_velocity(
     for name, coefficient in coefficients.items():
         if name in moments:
             velocity -= coefficient * moments[name]
+    for each in maps:
+        if map_key(each.term) in moments:
+            pushed = np.tensordot(each.departures, moments[map_key(each.term)], axes=1)
+            velocity -= coefficients[each.term] * pushed
     return velocity
+
+
+def map_key(name: str) -> str:
+    """Name the moments (k, t, 2) of a map beside those of terms, whose names hold no brackets."""
+    return f"map({name})"

@@ -48,7 +48,8 @@ def solve_columns(design: Array, target: Array, rank: float) -> Array:
     """Solve a least-squares problem on columns of unit length; what is smaller than ``rank`` is no direction."""
     size = np.linalg.norm(design, axis=0)
     scale = np.where(size > 0, size, 1.0)
-    return np.asarray(np.linalg.lstsq(design / scale, target, rcond=rank)[0] / scale)
+    found = np.linalg.lstsq(design / scale, target, rcond=rank)[0]
+    return np.asarray(found / (scale if found.ndim == 1 else scale[:, None]))
 
 
 def normal_equations(system: WeakSystem, drift: str = "axes") -> Normal:

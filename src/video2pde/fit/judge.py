@@ -25,6 +25,7 @@ from video2pde.fit.consistency import compare_parts, disagreement, Part
 from video2pde.fit.explain import ask_suspects, Asked, doubts, half_widths, name_cause, name_rival, TELLING, undecided
 from video2pde.fit.faults import Faults, recording_faults
 from video2pde.fit.law import fit_law, LawFit, slow_noise, TELL_FAULTS
+from video2pde.fit.mapped import see_maps
 from video2pde.fit.maps import make_maps
 from video2pde.fit.noise import film_memory, Memory
 from video2pde.fit.result import FitTest, Scale, Suspicion
@@ -98,6 +99,7 @@ class _Look:
     blocks: list[BlockScale]
     slow: float
     extra: Array | None
+    view: View
 
     @property
     def failing(self) -> list[Scale]:
@@ -119,6 +121,7 @@ class _Bench:
     faults: Faults
     memory: Memory
     named: dict[str, tuple[str, ...]]
+    moments: Mapping[str, Array]
 
     @classmethod
     def of(
@@ -155,28 +158,25 @@ class _Bench:
             for width in WIDTHS
         ]
         listed = {name: tuple(term.name for term in library) for name, library in named.items()}
-        return cls(train, drift, settings, views, recording_faults(train), memory, listed)
-
-    @property
-    def view(self) -> View:
-        """The view with the usual widths."""
-        return self.views[WIDTHS.index(1.0)]
+        return cls(train, drift, settings, views, recording_faults(train), memory, listed, moments)
 
     def look(self, name: str, calibration: Calibration) -> _Look:
         """Look at what a law leaves on all scales, in weak form and as a rollout."""
         names = [term.name for term in calibration.terms]
-        extras = [_flow_extra(view, self.drift, calibration) for view in self.views]
-        slow = slow_noise(self.views[0], names, extras[0])
-        fits = [fit_law(view, names, self.faults, extra, slow) for view, extra in zip(self.views, extras, strict=True)]
+        seen = [see_maps(view, calibration, self.moments) for view in self.views]
+        views = [view for view, _ in seen]
+        extras = [_flow_extra(view, self.drift, calibration) if free is None else free for view, free in seen]
+        slow = slow_noise(views[0], names, extras[0])
+        fits = [fit_law(view, names, self.faults, extra, slow) for view, extra in zip(views, extras, strict=True)]
         told = [
             (f"{width:g} × width", view, fit)
-            for width, view, fit in zip(WIDTHS, self.views, fits, strict=True)
+            for width, view, fit in zip(WIDTHS, views, fits, strict=True)
             if len(fit.target) >= ENOUGH * fit.design.shape[1]
         ]
         blocks = _blocks(calibration, self.train, self.settings, self.faults, self.memory)
         scales = [_weak_scale(view, fit) for _, view, fit in told] + [_block_scale(b, self.train) for b in blocks]
         usual = WIDTHS.index(1.0)
-        others = [entry for entry in told if entry[1] is not self.view]
+        others = [entry for entry in told if entry[1] is not views[usual]]
         return _Look(
             name=name,
             calibration=calibration,
@@ -186,6 +186,7 @@ class _Bench:
             blocks=blocks,
             slow=slow,
             extra=extras[usual],
+            view=views[usual],
         )
 
     def judge(self, look: _Look, asked: bool) -> FitTest:
@@ -193,25 +194,25 @@ class _Bench:
         law, names = look.law, look.law.names
         widths = half_widths(look.calibration)
         question = Asked(
-            self.view,
+            look.view,
             law,
             look.name,
             widths,
             self.settings.recording.observable,
             _limit(law.freedom),
-            answered_by(self.settings.recording, names),
+            answered_by(self.settings.recording, names, look.calibration.maps),
             out_of_place=out_of_place(self.settings.frap),
         )
         front = ask_front(self.train, look.calibration)
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))
-        parts = compare_parts(self.view, law, look.others) if asked else ()
+        parts = compare_parts(look.view, law, look.others) if asked else ()
         material = [suspect for suspect in suspects if suspect.material]
         told = law.noisy > TELLING
         split = [part for part in parts if told and any(part.excess[name] > widths[name] for name in names)]
         passes = not (look.failing or material or split)
 
         def refit(others: Sequence[str]) -> LawFit:
-            return fit_law(self.view, others, self.faults, look.extra, look.slow)
+            return fit_law(look.view, others, self.faults, look.extra, look.slow)
 
         cause = front
         if cause is None and asked and not passes:
@@ -237,7 +238,7 @@ class _Bench:
             cause=cause,
             rival=rival,
             blocks=np.zeros(0) if compared is None else compared.standard[np.isfinite(compared.standard)] ** 2,
-            maps=make_maps(self.view, law, look.blocks, self.settings.run.seed) if asked else None,
+            maps=make_maps(look.view, law, look.blocks, self.settings.run.seed) if asked else None,
         )
 
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from video2pde.fit import effects
 from video2pde.fit.effects import Columns
+from video2pde.maps import CoefficientMap
 from video2pde.settings import FrapSettings, RecordingSettings
 from video2pde.terms import CATALOGUE
 from video2pde.terms.catalogue import TENSOR
 from video2pde.terms.words import describe
 
 UNEVEN_LIGHT, RESPONSE, SOURCE, ANISOTROPY = "uneven light", "response", "source", "anisotropy"
+IN_SPACE, IN_TIME = "coefficients in space", "coefficients in time"
 OFTEN_MISSING = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous", "biharmonic")
 """Terms of the catalogue that are tried one by one where the law lacks them."""
 
@@ -101,19 +103,19 @@ SUSPECTS: tuple[Suspect, ...] = (
     ),
     *(
         Suspect(
-            "coefficients in space",
+            IN_SPACE,
             columns,
             "the law's coefficients differ from place to place",
-            "crop to a uniform part, or fit the parts one by one with recording.mask",
+            "let one vary over space, such as --vary laplacian, or crop to a uniform part",
             law_bound=True,
         )
         for columns in (effects.in_space, effects.along_space)
     ),
     Suspect(
-        "coefficients in time",
+        IN_TIME,
         effects.in_time,
         "the law's coefficients change with time",
-        "fit the early and the late part one by one with recording.start and recording.stop",
+        "let one vary over time, such as --vary laplacian=time, or cut a steady part out with recording.start and stop",
         law_bound=True,
     ),
     Suspect(
@@ -163,9 +165,14 @@ def out_of_place(frap: FrapSettings) -> frozenset[str]:
     return frozenset({SOURCE} if frap.enabled else ())
 
 
-def answered_by(recording: RecordingSettings, law: Sequence[str] = ()) -> frozenset[str]:
+def answered_by(
+    recording: RecordingSettings, law: Sequence[str] = (), maps: Sequence[CoefficientMap] = ()
+) -> frozenset[str]:
     """Name the suspects that settings or law have answered: a reference holds uneven light, a tensor anisotropy."""
+    varied = {each.over for each in maps}
     answered = {
+        IN_SPACE: "space" in varied,
+        IN_TIME: "time" in varied,
         UNEVEN_LIGHT: recording.reference is not None,
         RESPONSE: recording.response != "auto",
         ANISOTROPY: set(TENSOR) <= set(law),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,12 @@ class Profiles:
         inner = np.linspace(*ends, count - degree + 1)
         knots = np.concatenate([[ends[0]] * degree, inner, [ends[1]] * degree])
         return cls(BSpline(knots, np.eye(count), degree), samples)
+
+    @classmethod
+    def between(cls, samples: Array, breaks: Sequence[float], degree: int = 3) -> Profiles:
+        """Cover an axis with the B-splines that join at the given places, the first and last being its ends."""
+        knots = np.concatenate([[breaks[0]] * degree, breaks, [breaks[-1]] * degree])
+        return cls(BSpline(knots, np.eye(len(breaks) + degree - 1), degree), samples)
 
     @classmethod
     def powers(cls, samples: Array, degree: int = 1, origin: float = 0.0) -> Profiles:

@@ -20,6 +20,7 @@ from video2pde.report import (
     discovery_figures,
     fit_figures,
     flow_figures,
+    map_figures,
     recording_figures,
     recovery_figures,
     refinement_figures,
@@ -36,6 +37,7 @@ PAGE = (
     "recording-background",
     "drift",
     "flow",
+    "maps",
     "validation-snapshots",
     "test-snapshots",
     "recovery",
@@ -192,6 +194,8 @@ def _of_calibration(run: Run) -> Iterator[Drawing]:
                 f"bootstrap-convergence-{_file_name(name)}",
                 partial(calibration_figures.figure_convergence, calibration, run.unit),
             )
+    if run.chosen is not None and run.chosen.maps and run.field is not None:
+        yield "maps", partial(map_figures.draw_maps, run.chosen, run.field)
     final = run.calibrated_validation
     names = set() if final is None else {row.library for row in final.rows}
     for name in run.front:

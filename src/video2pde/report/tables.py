@@ -26,6 +26,7 @@ from video2pde.report.discovery_tables import (
     list_set_aside,
     list_stability,
 )
+from video2pde.report.map_tables import list_maps
 from video2pde.report.recording_tables import list_checks, list_preprocessing, list_smoothing
 from video2pde.report.rollout_tables import list_direct, list_modes, list_scores, list_selection
 from video2pde.report.sheets import Sheet, to_csv, to_latex
@@ -86,6 +87,8 @@ def collect_sheets(run: Run) -> list[Sheet]:
             list_budget(run.laws),
             list_starts(run.calibration),
         ]
+    if run.chosen is not None and run.field is not None:
+        sheets += list_maps(run.chosen, run.field)
     if run.chosen_fit is not None:
         test = run.chosen_fit
         sheets += [fit_tables.list_scales(test, run.unit), fit_tables.list_suspects(test), fit_tables.list_parts(test)]

@@ -34,10 +34,10 @@ _jit = njit(**OPTIONS)
 
 
 def stage_type(precision: str) -> Any:
-    """Return the signature of a pass: (w, base, out, near, c, vx, vy, wind, gx, gy, h, keep, low, high) → clipped."""
+    """Return the signature of a pass: w, base, out, near, c, vx, vy, wind, maps, gx, gy, h, keep, low, high → lost."""
     real, number = _reals(precision), types.float64
     picture, near, flow = real[:, ::1], types.int64[:, :, ::1], real[:, :, ::1]
-    return number(picture, picture, picture, near, real[::1], *[number] * 2, flow, *[number] * 6)
+    return number(picture, picture, picture, near, real[::1], *[number] * 2, flow, flow, *[number] * 6)
 
 
 def bound_type(precision: str) -> Any:
@@ -54,7 +54,7 @@ def _advance_type(precision: str, stored: str) -> Any:
     real, number, whole = _reals(precision), types.float64, types.int64
     functions = types.FunctionType(stage_type(precision)), types.FunctionType(bound_type(precision))
     motion = types.Tuple([number[:, ::1], real[:, :, :, ::1], number[:, ::1], real[:, :, ::1]])
-    law = types.Tuple([real[::1], types.UniTuple(number, 2), types.UniTuple(number, 4), number])
+    law = types.Tuple([real[:, ::1], types.UniTuple(number, 2), types.UniTuple(number, 4), number, real[:, :, ::1]])
     region = types.Tuple([whole, whole[:, :, ::1], types.boolean[:, ::1], types.float32[:, :, ::1]])
     kept = _reals(stored)[:, :, ::1]
     pictures = real[:, :, ::1]
@@ -151,14 +151,15 @@ def step(
 ) -> float:
     """Advance u by one substep h; the result stands in ``a``. Return the sum of what was clipped.
 
-    frames: u, a, b, padded by ``radius``. law: coefficients, (1/Δx, 1/Δy), the limits of a result and of an
-    intermediate stage, what clipping may take. motion: velocity at the start of the frame interval, its rate of change,
+    frames: u, a, b, padded by ``radius``. law: coefficients (of this frame interval), (1/Δx, 1/Δy), the limits of a
+    result and of an intermediate stage, what clipping may take, coefficients that vary in space (n, y, x), padded.
+    motion: velocity at the start of the frame interval, its rate of change,
     and the flow beside it (2, y, x). region: edge; neighbours between walls (``rollout.region``); outside (y, x), where
     the picture follows the rim (t, y, x) from frame k to the next; both empty: not at all. share: how far between them
     the substep begins and ends.
     """
     u, a, b = frames
-    c, g, clip, _ = law
+    c, g, clip, _, maps = law
     drift, slope, wind = motion
     edge, near, outside, rim = region
     lost = 0.0
@@ -169,7 +170,7 @@ def step(
         s = t + (0.0 if n == 0 else (h if n == 1 else 0.5 * h))
         low, high = (clip[0], clip[1]) if n == 2 else (clip[2], clip[3])
         vx, vy = drift[0] + s * slope[0], drift[1] + s * slope[1]
-        lost = stage(w, u, out, near, c, vx, vy, wind, g[0], g[1], h, keep, low, high)
+        lost = stage(w, u, out, near, c, vx, vy, wind, maps, g[0], g[1], h, keep, low, high)
         if outside.shape[0] > 0:
             reached = 0.5 * (share[0] + share[1]) if n == 1 else share[1]
             follow(out, radius, outside, rim, k, reached)
@@ -200,7 +201,7 @@ def cross(
     """
     radius, advection = stencil
     u, a, b = frames
-    c, g, _, allowed = law
+    c, g, _, allowed, _ = law
     flow, wind_x, wind_y = wind
     safety, most = control
     rate, age, lost = state
@@ -267,10 +268,12 @@ def advance(
     the observed frame that starts each interval. out (o, y, x), keep (t,): frame k goes to out[keep[k]] where
     keep[k] ≥ 0. buffers (3, y, x), padded. motion: velocity (t, 2); fields (l, 2, y, x) and factors (t − 1, l) of the
     flow beside it, constant over a frame interval; room for it (2, y, x). law: see :func:`step`; clipping may take so
-    much since the last start. region: see :func:`step`. control: see :func:`cross`.
+    much since the last start; its coefficients have a row for each interval, or one for all. region: see :func:`step`.
+    control: see :func:`cross`.
     """
     radius = stencil[0]
     velocity, fields, factors, wind = motion
+    coefficients, pitch, clip, allowed, maps = law
     frames = (buffers[0], buffers[1], buffers[2])
     substeps = np.zeros(times.shape[0] - 1, np.int64)
     rate, age, lost, worst = 0.0, RECHECK, 0.0, 0.0
@@ -285,9 +288,12 @@ def advance(
             age, lost = RECHECK, 0.0
         if blows_anew(factors, k):
             wind_x, wind_y = blow(fields, factors, k, 0, wind), blow(fields, factors, k, 1, wind)
+        if k > 0 and coefficients.shape[0] > 1:
+            age = RECHECK
+        own = (coefficients[min(k, coefficients.shape[0] - 1)], pitch, clip, allowed, maps)
         interval, blown = times[k + 1] - times[k], (wind, wind_x, wind_y)
         frames, (rate, age, lost), substeps[k], status = cross(
-            stage, bound, stencil, frames, interval, velocity, blown, law, region, control, (rate, age, lost), k
+            stage, bound, stencil, frames, interval, velocity, blown, own, region, control, (rate, age, lost), k
         )
         worst = max(worst, lost)
         if status != OK:

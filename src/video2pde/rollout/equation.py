@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from video2pde.flow import Flow
 from video2pde.flow.words import left_side
+from video2pde.maps import CoefficientMap
+from video2pde.maps.words import write_mapped
 from video2pde.numbers import format_latex, format_number
 from video2pde.terms import Term
 from video2pde.terms.words import describe, Words
@@ -14,7 +16,12 @@ DIGITS = ".4g"
 
 
 def write_equation(
-    terms: Sequence[Term], coefficients: Sequence[float], *, drift: bool = True, flow: Flow | None = None
+    terms: Sequence[Term],
+    coefficients: Sequence[float],
+    *,
+    drift: bool = True,
+    flow: Flow | None = None,
+    maps: Sequence[CoefficientMap] = (),
 ) -> Words:
     """Write u_t + v(t)·∇u = Σ c_j T_j(u) with numbers in it.
 
@@ -23,6 +30,7 @@ def write_equation(
     terms, coefficients : the T_j and c_j.
     drift : whether the left side has the drift.
     flow : with one, v depends on x and y, too.
+    maps : coefficients that vary; what stands in the equation is their mean, with a mark.
 
     Returns
     -------
@@ -37,8 +45,11 @@ def write_equation(
     """
     left = left_side(flow) if drift else Words("u_t", "u_t")
     latex, text = "", ""
+    varies = {each.term: each.over for each in maps}
     for term, value in zip(terms, coefficients, strict=True):
         words, size = describe(term), abs(value)
+        if term.name in varies:
+            words = write_mapped(term, words, varies[term.name])
         minus = value < 0
         latex += f" {'-' if minus else '+'} " if latex else "-" * minus
         text += f" {'−' if minus else '+'} " if text else "−" * minus

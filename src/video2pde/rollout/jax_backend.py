@@ -17,8 +17,10 @@ import sympy
 from numpy.typing import NDArray
 
 from video2pde.field import Grid
+from video2pde.maps import in_divergence_form
 from video2pde.rollout import driver
 from video2pde.rollout.kernels import IMAGINARY_LIMIT, stability_limit, Structure, symbol_peak
+from video2pde.rollout.mapped import corners
 from video2pde.settings import RolloutSettings
 from video2pde.terms import Part, Term
 from video2pde.terms.parse import U
@@ -32,10 +34,11 @@ Outcome = tuple[NDArray[Any], int, int, NDArray[np.int64], float]
 
 
 class _Law(NamedTuple):
-    """What stays the same in one simulation: coefficients, (1/Δx, 1/Δy), limits of a result and of an intermediate
-    stage, and what clipping may take."""
+    """What stays the same in one simulation: coefficients of every interval, or of all, those that vary in space
+    (n, y, x), (1/Δx, 1/Δy), limits of a result and of an intermediate stage, and what clipping may take."""
 
     c: jax.Array
+    maps: jax.Array
     g: jax.Array
     low: jax.Array
     high: jax.Array
@@ -72,12 +75,13 @@ def advance_with_jax(
     """Run simulations grouped by structure; return frames, status, failed frame, substeps and clipped amount."""
     groups: dict[Any, list[int]] = {}
     for n, task in enumerate(tasks):
-        key = (task.model.terms, task.restart, task.keep.tobytes(), task.flows, len(task.fields))
+        sizes = (len(task.fields), task.mapped, len(task.coefficients))
+        key = (task.model.terms, task.restart, task.keep.tobytes(), task.flows, sizes)
         groups.setdefault(key, []).append(n)
     outcomes: dict[int, Outcome] = {}
     with jax.enable_x64(settings.precision == "float64"):
-        for (terms, restart, _, flows, _), members in groups.items():
-            structure = Structure(terms, accuracy, settings.precision, flows)
+        for (terms, restart, _, flows, (_, mapped, _)), members in groups.items():
+            structure = Structure(terms, accuracy, settings.precision, flows, mapped=mapped)
             run = _compile(structure, settings.boundary, restart, settings.safety, settings.max_substeps)
             chosen = [tasks[n] for n in members]
             frames, status, failed, substeps, lost = run(
@@ -86,7 +90,8 @@ def advance_with_jax(
                 np.stack([task.velocity for task in chosen]),
                 np.stack([task.fields for task in chosen]),
                 np.stack([task.factors for task in chosen]),
-                np.array([task.model.coefficients for task in chosen]).reshape(len(chosen), len(terms)),
+                np.stack([task.coefficients for task in chosen]),
+                np.stack([task.maps for task in chosen]),
                 np.array([(*task.limits, task.allowed) for task in chosen]),
                 np.array([1.0 / grid.dx, 1.0 / grid.dy]),
             )
@@ -118,20 +123,44 @@ def _apply_part(part: Part, padded: jax.Array, reach: int, g: jax.Array, accurac
     return value
 
 
-def _build_bound(terms: tuple[Term, ...], accuracy: int, reach: int) -> Callable[..., jax.Array]:
+def _apply_mapped(
+    part: Part, padded: jax.Array, field: jax.Array, reach: int, g: jax.Array, accuracy: int
+) -> jax.Array:
+    """Apply a part whose coefficient varies in space, ``field`` padded like u; see ``rollout.mapped``."""
+    ny, nx = padded.shape[0] - 2 * reach, padded.shape[1] - 2 * reach
+    here = field[reach : reach + ny, reach : reach + nx]
+    if not in_divergence_form(part):
+        return here * _apply_part(part, padded, reach, g, accuracy)
+    density = compile_expression(part.density, (U,), "jax")(padded) + 0 * padded
+    total = jnp.zeros((ny, nx), padded.dtype)
+    for (j, i), weight in stencil(part.derivative, 1.0, 1.0, accuracy).items():
+        there = (slice(reach + j, reach + j + ny), slice(reach + i, reach + i + nx))
+        difference = density[there] - density[reach : reach + ny, reach : reach + nx]
+        total = total + 0.5 * weight * (here + field[there]) * difference
+    return total * g[0] ** part.derivative[0] * g[1] ** part.derivative[1]
+
+
+def _build_bound(structure: Structure, reach: int) -> Callable[..., jax.Array]:
     """Build the stability estimate of ``kernels.py`` from the same symbolic derivatives."""
+    terms, accuracy = structure.terms, structure.accuracy
     orders = tuple(sorted({order for term in terms for order in term.jets}, key=lambda o: (sum(o), o)))
-    names = tuple(sympy.Symbol(f"c{n}") for n in range(len(terms)))
-    tendency = sympy.Add(*(c * term.strong for c, term in zip(names, terms, strict=True)))
+    names = tuple(sympy.Symbol(f"c{n}") for n in range(len(terms) + 2 * len(structure.mapped)))
+    tendency = sympy.Add(*(c * term.strong for c, term in zip(names, terms, strict=False)))
     arguments = (*names, *(jet_symbol(order) for order in orders))
-    slopes = [compile_expression(sympy.diff(tendency, jet_symbol(order)), arguments, "jax") for order in orders]
+    slopes = [
+        [compile_expression(end, arguments, "jax") for end in corners(slope, structure.mapped, len(terms))]
+        for slope in (sympy.diff(tendency, jet_symbol(order)) for order in orders)
+    ]
 
     def bound(padded: jax.Array, c: jax.Array, g: jax.Array) -> jax.Array:
         jets = [_differ(padded, reach, order, g, accuracy) for order in orders]
         total = jnp.zeros((), padded.dtype)
-        for order, slope in zip(orders, slopes, strict=True):
+        for order, ends in zip(orders, slopes, strict=True):
             weight = symbol_peak(order, accuracy) / stability_limit(order) * g[0] ** order[0] * g[1] ** order[1]
-            total = total + weight * jnp.abs(slope(*c, *jets))
+            largest = jnp.abs(ends[0](*c, *jets))
+            for end in ends[1:]:
+                largest = jnp.maximum(largest, jnp.abs(end(*c, *jets)))
+            total = total + weight * largest
         return jnp.max(total)
 
     return bound
@@ -143,7 +172,7 @@ def _compile(
 ) -> Callable[..., Any]:
     """Compile the rollout of one structure, over a batch of simulations."""
     loop = _Loop(structure, boundary, restart, safety, max_substeps)
-    mapped = jax.jit(jax.vmap(loop.simulate, in_axes=(0, 0, 0, 0, 0, 0, 0, None)))
+    mapped = jax.jit(jax.vmap(loop.simulate, in_axes=(0, 0, 0, 0, 0, 0, 0, 0, None)))
 
     def run(*arguments: Any) -> Any:
         return mapped(*(jnp.asarray(argument, loop.real) for argument in arguments))
@@ -155,11 +184,11 @@ class _Loop:
     """The rollout of one structure, as JAX traces it."""
 
     def __init__(self, structure: Structure, boundary: str, restart: bool, safety: float, max_substeps: int) -> None:
-        self.terms, self.accuracy = structure.terms, structure.accuracy
+        self.terms, self.accuracy, self.mapped = structure.terms, structure.accuracy, structure.mapped
         self.real = jnp.dtype(structure.precision)
         self.boundary, self.restart, self.safety, self.max_substeps = boundary, restart, safety, max_substeps
         self.reach = max([1, self.accuracy // 2, *(radius(term, self.accuracy) for term in self.terms)])
-        self.bound = _build_bound(self.terms, self.accuracy, self.reach)
+        self.bound = _build_bound(structure, self.reach)
         self.advection = symbol_peak((1, 0), self.accuracy) / IMAGINARY_LIMIT
 
     def pad(self, u: jax.Array) -> jax.Array:
@@ -173,8 +202,17 @@ class _Loop:
         total = -along[0] * _differ(padded, reach, (1, 0), law.g, accuracy)
         total = total - along[1] * _differ(padded, reach, (0, 1), law.g, accuracy)
         for n, term in enumerate(self.terms):
-            total = total + law.c[n] * sum(_apply_part(part, padded, reach, law.g, accuracy) for part in term.parts)
+            if n in self.mapped:
+                field = self.continue_map(law.maps[self.mapped.index(n)])
+                parts = (_apply_mapped(part, padded, field, reach, law.g, accuracy) for part in term.parts)
+                total = total + sum(parts)
+            else:
+                parts = (_apply_part(part, padded, reach, law.g, accuracy) for part in term.parts)
+                total = total + law.c[n] * sum(parts)
         return total
+
+    def continue_map(self, field: jax.Array) -> jax.Array:
+        return jnp.pad(field, self.reach, mode="wrap" if self.boundary == "periodic" else "symmetric")
 
     def step(self, u: jax.Array, t: jax.Array, h: jax.Array, over: _Interval, law: _Law) -> tuple[jax.Array, jax.Array]:
         """Advance u by one substep h; return it with the sum of what was clipped."""
@@ -234,16 +272,22 @@ class _Loop:
         fields: jax.Array,
         factors: jax.Array,
         c: jax.Array,
+        maps: jax.Array,
         limits: jax.Array,
         g: jax.Array,
     ) -> tuple[Any, ...]:
         """Roll out over all frame intervals; return frames, status, failed frame, substeps and clipped amount."""
-        law, zero = _Law(c, g, *limits), jnp.zeros((), self.real)
+        whole, zero = _Law(c, maps, g, *limits), jnp.zeros((), self.real)
+        varies = c.shape[0] > 1
 
         def next_frame(carry: tuple[_State, jax.Array], k: jax.Array) -> tuple[tuple[_State, jax.Array], Any]:
             state, failed = carry
             if self.restart:
                 state = state._replace(u=starts[k], age=jnp.int32(driver.RECHECK), lost=zero)
+            if varies:
+                # the bound belongs to the coefficients of the interval before
+                state = state._replace(age=jnp.int32(driver.RECHECK))
+            law = whole._replace(c=c[k] if varies else c[0])
             length, v = times[k + 1] - times[k], velocity[k]
             still = jnp.zeros((2, 1, 1), self.real)
             blown = jnp.tensordot(factors[k], fields, axes=1) if fields.shape[0] else still

@@ -28,6 +28,7 @@ from sympy.printing.pycode import PythonCodePrinter
 
 from video2pde.errors import StageError
 from video2pde.rollout import driver
+from video2pde.rollout.mapped import corners, map_name, plain_terms, write_mapped
 from video2pde.rollout.source import neighbour_name, Offset, spacing, StencilSource
 from video2pde.terms import Term
 from video2pde.terms.parse import FUNCTIONS
@@ -46,7 +47,7 @@ class Structure:
     """Name what a kernel is compiled for: everything that is not an argument at run time.
 
     ``flow``: whether a velocity field acts beside the uniform drift. ``walls``: whether neighbours are looked up, for a
-    region whose edge nothing passes.
+    region whose edge nothing passes. ``mapped``: which terms have a coefficient that varies in space.
     """
 
     terms: tuple[Term, ...]
@@ -54,6 +55,7 @@ class Structure:
     precision: str = "float64"
     flow: bool = False
     walls: bool = False
+    mapped: tuple[int, ...] = ()
 
 
 class _Printer(PythonCodePrinter):  # type: ignore[misc]
@@ -98,6 +100,7 @@ class _Source(StencilSource):
         self.neighbours: dict[Offset, str] = {}
         self.lines: list[str] = []
         self.differences: dict[tuple[Order, sympy.Expr], str] = {}
+        self.maps: dict[tuple[int, Offset], str] = {}
 
     def neighbour(self, offset: Offset) -> str:
         """Name the value of u at an offset; its row is sliced outside the inner loop."""
@@ -115,6 +118,15 @@ class _Source(StencilSource):
     def number(self, value: float) -> str:
         return f"real({value!r})"
 
+    def written(self, expression: sympy.Expr) -> str:
+        return _print(expression)
+
+    def coefficient(self, m: int, offset: Offset) -> str:
+        """Write the coefficient of map ``m`` at an offset; its row is sliced outside the inner loop, as u's is."""
+        self.neighbour(offset)
+        self.maps[m, offset] = map_name(m, offset)
+        return f"{map_name(m, offset)}[i]" if self.walls is None else f"map{m}[{self.neighbours[offset]}[i]]"
+
     def density_at(self, offset: Offset, density: sympy.Expr) -> str:
         value = self.neighbour(offset)
         name = f"f{len(self.differences)}{self.neighbours[offset]}"
@@ -127,7 +139,7 @@ def _write_linear(structure: Structure, source: _Source) -> tuple[list[str], lis
 
     Identity, drift and every term k·D^α u share one weight for each neighbour.
     """
-    weights = source.linear_weights(structure.terms, lambda n: f"c{n}")
+    weights = source.linear_weights(plain_terms(structure.terms, structure.mapped), lambda n: f"c{n}")
     names = {offset: (source.neighbour(offset), source.neighbours[offset]) for offset in weights}
     before = [f"k{names[offset][1]} = {' + '.join(parts)}" for offset, parts in weights.items()]
     return before, [f"k{name}*{value}" for value, name in names.values()]
@@ -156,6 +168,10 @@ def _loop(source: _Source, radius: int, before: list[str], body: list[str], skip
             f"{name} = w[j + {radius + j}, {radius + i}:{radius + i} + nx]"
             for (j, i), name in source.neighbours.items()
         ]
+        slices += [
+            f"{name} = maps[{m}, j + {radius + j}, {radius + i}:{radius + i} + nx]"
+            for (m, (j, i)), name in source.maps.items()
+        ]
     else:  # where each neighbour is, is looked up
         source.neighbour(HERE)
         slices = [f"{name} = near[{source.walls.index(offset)}, j]" for offset, name in source.neighbours.items()]
@@ -180,13 +196,14 @@ def _write_stage(structure: Structure, walls: list[Offset] | None) -> tuple[str,
     """Write the fused pass; return its source and the radius of its stencil."""
     source = _Source(structure.accuracy, walls)
     weights, products = _write_linear(structure, source)
-    nonlinear = source.nonlinear(structure.terms)
+    nonlinear = source.nonlinear(plain_terms(structure.terms, structure.mapped))
     carried, sliced = _write_flow(structure, source)
+    varying = write_mapped(source, structure.terms, structure.mapped, source.coefficient)
     replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s"))
     source.lines += [f"{name} = {_print(value)}" for name, value in replacements]
     radius = source.radius
     body = [
-        f"value = keep*old[i] + {' + '.join(products)} + step*({_print(reduced)}{carried})",
+        f"value = keep*old[i] + {' + '.join(products)} + step*({_print(reduced)}{carried}{varying})",
         "kept = value if value > low else low",
         "kept = kept if kept < high else high",
         "lost += abs(value - kept)",
@@ -196,6 +213,7 @@ def _write_stage(structure: Structure, walls: list[Offset] | None) -> tuple[str,
     lines = [
         f"ny, nx = w.shape[0] - {2 * radius}, w.shape[1] - {2 * radius}",
         *_flatten(walls),
+        *(f"map{m} = maps[{m}].reshape(-1)" for m in range(len(structure.mapped) if structure.walls else 0)),
         *(f"{name} = real({name})" for name in ("vx", "vy", "gx", "gy", "h", "keep", "low", "high")),
         *(f"c{n} = c[{n}]" for n in range(len(structure.terms))),
         "rest = real(1) - keep",
@@ -207,7 +225,7 @@ def _write_stage(structure: Structure, walls: list[Offset] | None) -> tuple[str,
         ),
         "return float(lost)",
     ]
-    return _function("stage(w, base, out, near, c, vx, vy, wind, gx, gy, h, keep, low, high)", lines), radius
+    return _function("stage(w, base, out, near, c, vx, vy, wind, maps, gx, gy, h, keep, low, high)", lines), radius
 
 
 def _flatten(walls: list[Offset] | None) -> list[str]:
@@ -224,16 +242,19 @@ def _write_bound(structure: Structure, radius: int, walls: list[Offset] | None) 
     orders = sorted({order for term in structure.terms for order in term.jets}, key=lambda o: (sum(o), o))
     tendency = sympy.Add(*(sympy.Symbol(f"c{n}") * term.strong for n, term in enumerate(structure.terms)))
     fixed, varying = ["real(0)"], list[str]()
+    count = len(structure.terms)
     for order in orders:
         slope = sympy.diff(tendency, jet_symbol(order))
         needed = [other for other in orders if jet_symbol(other) in slope.free_symbols]
         weight = f"real({symbol_peak(order, structure.accuracy) / stability_limit(order)!r}){spacing(order)}"
-        (varying if needed else fixed).append(f"{weight}*abs({_print(source.jets(slope, needed))})")
+        slopes = [f"abs({_print(source.jets(end, needed))})" for end in corners(slope, structure.mapped, count)]
+        highest = slopes[0] if len(slopes) == 1 else f"max({', '.join(slopes)})"
+        (varying if needed else fixed).append(f"{weight}*{highest}")
     lines = [
         f"ny, nx = w.shape[0] - {2 * radius}, w.shape[1] - {2 * radius}",
         *_flatten(walls),
         "gx, gy = real(gx), real(gy)",
-        *(f"c{n} = c[{n}]" for n in range(len(structure.terms))),
+        *(f"c{n} = c[{n}]" for n in range(count + 2 * len(structure.mapped))),
         f"fixed = {' + '.join(fixed)}",
     ]
     if not varying:

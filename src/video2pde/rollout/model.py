@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from video2pde.errors import InputError
 from video2pde.flow import Flow
+from video2pde.maps import CoefficientMap
 from video2pde.rollout.equation import write_equation
 from video2pde.terms import CATALOGUE, get_term, Term
 from video2pde.terms.symbol import multiple_of
@@ -24,12 +25,14 @@ class Model:
     coefficients : the c_j, one for each term.
     drift_scale : (c_x, c_y), factors on the measured drift velocity; 1 where it is taken as measured.
     flow : velocity that varies in space, beside the uniform drift; None: no such flow.
+    maps : how coefficients vary in space or time, around the ``coefficients``, which are their means.
     """
 
     terms: tuple[Term, ...] = ()
     coefficients: tuple[float, ...] = ()
     drift_scale: tuple[float, float] = (1.0, 1.0)
     flow: Flow | None = None
+    maps: tuple[CoefficientMap, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.terms) != len(self.coefficients):
@@ -45,6 +48,9 @@ class Model:
                 raise InputError(
                     f"the drift term '{term.name}' is no intrinsic term; give its coefficient as drift_scale"
                 )
+        for each in self.maps:
+            if names.count(each.term) != 1 or [other.term for other in self.maps].count(each.term) > 1:
+                raise InputError(f"the map of '{each.term}' needs that term in the model, and no second map of it")
         numbers = (*self.coefficients, *self.drift_scale)
         if not all(math.isfinite(number) for number in numbers):
             raise InputError(f"the coefficients of a model must be finite, not {numbers}")
@@ -65,7 +71,11 @@ class Model:
     @property
     def equation(self) -> Words:
         """The law as one line, LaTeX and text, with rounded coefficients."""
-        return write_equation(self.terms, self.coefficients, flow=self.flow)
+        return write_equation(self.terms, self.coefficients, flow=self.flow, maps=self.maps)
+
+    def map_of(self, name: str) -> CoefficientMap | None:
+        """Return how a term's coefficient varies; None where it is constant."""
+        return next((each for each in self.maps if each.term == name), None)
 
     def coefficient(self, name: str) -> float:
         """Return a term's coefficient, 0 where the model does not have it."""
@@ -94,3 +104,7 @@ class Model:
             return replace(self, terms=(*self.terms, laplacian), coefficients=(*self.coefficients, viscosity))
         added = (viscosity if term == laplacian else 0.0 for term in self.terms)
         return replace(self, coefficients=tuple(c + e for c, e in zip(self.coefficients, added, strict=True)))
+
+    def constant(self) -> Model:
+        """Take every coefficient as its mean."""
+        return replace(self, maps=())

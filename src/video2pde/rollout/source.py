@@ -48,6 +48,10 @@ class StencilSource(ABC):
     def number(self, value: float) -> str:
         """Write a number as a factor."""
 
+    @abstractmethod
+    def written(self, expression: sympy.Expr) -> str:
+        """Write an expression over named values."""
+
     @property
     def radius(self) -> int:
         return max((max(abs(j), abs(i)) for j, i in self.neighbours), default=0)

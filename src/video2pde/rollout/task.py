@@ -80,6 +80,8 @@ class Rollout:
 class Task:
     """The checked inputs of one simulation.
 
+    ``coefficients`` (1, K) of the law, or (t − 1, K) where one varies in time, then the lowest and highest of each map;
+    ``maps`` (n, y, x): coefficients that vary in space, of the terms ``mapped``.
     ``starts`` (s, y, x): the initial frame, or with ``restart`` the frame that starts each interval; ``flows``: whether
     there is a flow, Σ ``factors`` (t − 1, l) × ``fields`` (l, 2, y, x); ``keep`` (t,): where a frame is stored, −1 for
     nowhere; ``limits`` of a result and of an intermediate stage; ``allowed``: what clipping may take of the
@@ -87,6 +89,9 @@ class Task:
     """
 
     model: Model
+    coefficients: NDArray[np.float64]
+    mapped: tuple[int, ...]
+    maps: Array
     starts: Array
     restart: bool
     times: NDArray[np.float64]
@@ -134,8 +139,13 @@ def prepare_task(
     reach = BLOW_UP * max(largest, 1.0)
     content = max(float(np.abs(starts[0]).sum()), 1e-12)
     flows, fields, factors = _prepare_flow(model, t, grid, settings)
+    model = model.with_viscosity(settings.viscosity)
+    coefficients, mapped, maps = _prepare_maps(model, t, grid, settings)
     return Task(
-        model=model.with_viscosity(settings.viscosity),
+        model=model,
+        coefficients=coefficients,
+        mapped=mapped,
+        maps=maps,
         starts=_own(values),
         restart=restart,
         times=t,
@@ -173,6 +183,26 @@ def _prepare_flow(
     return True, fields, np.ascontiguousarray(factors[:, used])
 
 
+def _prepare_maps(
+    model: Model, times: NDArray[np.float64], grid: Grid, settings: RolloutSettings
+) -> tuple[NDArray[np.float64], tuple[int, ...], Array]:
+    """Return the coefficients of every interval, or of all, which terms vary in space, and how, (n, y, x)."""
+    names = [term.name for term in model.terms]
+    in_time = [each for each in model.maps if each.over == "time"]
+    in_space = [each for each in model.maps if each.over == "space"]
+    rows = max(len(times) - 1, 1) if in_time else 1
+    coefficients = np.tile(np.array(model.coefficients, float), (rows, 1))
+    for each in in_time:
+        index = names.index(each.term)
+        if len(times) > 1:
+            coefficients[:, index] = each.on_intervals(model.coefficients[index], times)
+    mapped = tuple(names.index(each.term) for each in in_space)
+    fields = [each.field(model.coefficients[n], grid) for each, n in zip(in_space, mapped, strict=True)]
+    ends = np.array([end for field in fields for end in (field.min(), field.max())])
+    maps = np.array(fields, settings.precision).reshape(-1, *(grid.shape if fields else (1, 1)))
+    return np.hstack([coefficients, np.tile(ends, (rows, 1))]), mapped, maps
+
+
 def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[Array] | None = None) -> list[Rollout]:
     """Run the tasks; ``outs``: where their frames are to be written, instead of arrays of their own."""
     settings, region = scheme.settings, scheme.region
@@ -187,7 +217,7 @@ def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[
         return [_report(task, *outcome, settings) for task, outcome in zip(tasks, outcomes, strict=True)]
     shape = (scheme.accuracy, settings.precision)
     walls = region is not None and region.walls
-    kernels = [compile_kernel(Structure(task.model.terms, *shape, task.flows, walls)) for task in tasks]
+    kernels = [compile_kernel(Structure(task.model.terms, *shape, task.flows, walls, task.mapped)) for task in tasks]
     for kernel in kernels:
         if kernel.radius > min(grid.shape):
             raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {kernel.radius}")
@@ -216,11 +246,23 @@ def _advance(
         np.zeros((3, grid.ny + margin, grid.nx + margin), real),
         task.times,
         (task.velocity, task.fields, task.factors, wind),
-        (np.array(task.model.coefficients, real), (1.0 / grid.dx, 1.0 / grid.dy), task.limits, task.allowed),
+        (
+            task.coefficients.astype(real),
+            (1.0 / grid.dx, 1.0 / grid.dy),
+            task.limits,
+            task.allowed,
+            _pad_maps(task.maps, kernel.radius, settings),
+        ),
         (EDGES[settings.boundary], *_prepare_region(scheme.region, kernel)),
         (float(settings.safety), int(settings.max_substeps)),
     )
     return int(status), int(frame), substeps, float(lost)
+
+
+def _pad_maps(maps: Array, radius: int, settings: RolloutSettings) -> Array:
+    """Continue coefficients beyond the picture: around, or mirrored at its edges, where nothing of them is known."""
+    mode: Literal["wrap", "symmetric"] = "wrap" if settings.boundary == "periodic" else "symmetric"
+    return _own(np.pad(maps, ((0, 0), (radius, radius), (radius, radius)), mode=mode) if len(maps) else maps)
 
 
 def _prepare_region(

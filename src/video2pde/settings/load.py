@@ -23,6 +23,7 @@ from video2pde.settings.sections import (
     FrapSettings,
     FrontSettings,
     IdentifiabilitySettings,
+    MapSettings,
     RefinementSettings,
     RegressionSettings,
     RolloutSettings,
@@ -44,6 +45,7 @@ class Settings(Section):
     drift: DriftSettings = DriftSettings()
     weak: WeakSettings = WeakSettings()
     regression: RegressionSettings = RegressionSettings()
+    maps: MapSettings = MapSettings()
     search: SearchSettings = SearchSettings()
     identifiability: IdentifiabilitySettings = IdentifiabilitySettings()
     rollout: RolloutSettings = RolloutSettings()
@@ -74,6 +76,18 @@ class Settings(Section):
             raise ValueError("recording.edges cannot be open with a mask; use no_flux or measured")
         rollout = values.get("rollout")
         return {**values, "rollout": {**(rollout if isinstance(rollout, dict) else {}), "boundary": "open"}}
+
+    @model_validator(mode="after")
+    def _let_vary_what_can(self) -> Settings:
+        """Refuse what cannot be told apart from a coefficient that varies, or is not fitted beside one."""
+        if self.maps.vary and self.drift.flow not in ("none", "uniform"):
+            raise ValueError(
+                f"maps.vary cannot be combined with drift.flow = '{self.drift.flow}': a flow and a map are not fitted "
+                "together; choose one"
+            )
+        if self.maps.vary and self.search.over == "subsets":
+            raise ValueError("maps.vary needs libraries or a named law; leave search.over = 'subsets' out")
+        return self
 
     def to_toml(self) -> str:
         """Write every value used as TOML; ``load_settings`` reads it back to the same settings."""

@@ -104,6 +104,22 @@ class RegressionSettings(Section):
     )
 
 
+class MapSettings(Section):
+    """Coefficients that vary."""
+
+    vary: dict[str, Literal["space", "time"]] = Field(
+        default_factory=dict,
+        description="coefficients that vary, by term, such as laplacian = 'space': D(x, y), or 'time': D(t); every law "
+        "that is tried then has these terms",
+    )
+    splines: Annotated[int, Field(ge=4, le=24)] = Field(
+        16,
+        description="splines of a coefficient over space along the longer side of what the recording shows, in "
+        "proportion along the other",
+    )
+    times: Annotated[int, Field(ge=4, le=24)] = Field(6, description="splines of a coefficient over time")
+
+
 class IdentifiabilitySettings(Section):
     """Which terms the recording can tell apart."""
 

@@ -97,7 +97,8 @@ def pose_problem(contender: Contender, train: Field, drift: Drift, found: Discov
     velocity = contender.velocity(train, drift, found.moments)
     flow = contender.flow
     carried = None if flow is None else Carried.of(flow, train, drift, contender.drift_scale)
-    return make_problem(train, contender.terms, contender.weak, velocity, found.moments, settings, carried)
+    weak, maps = contender.weak, contender.maps
+    return make_problem(train, contender.terms, weak, velocity, found.moments, settings, carried, maps)
 
 
 def without_drift(settings: Settings) -> Settings:

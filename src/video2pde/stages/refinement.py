@@ -39,7 +39,10 @@ def refine_contenders(
     from video2pde.refinement.refine import refine
 
     done: dict[str, Refinement] = {}
-    chosen = contenders[: options.contenders]
+    chosen = [contender for contender in contenders if not contender.maps][: options.contenders]
+    if not chosen:
+        events.note("the inverse PINN is left out: it knows one number for each coefficient, and here one varies")
+        return {}
     for index, contender in enumerate(chosen):
         velocity = contender.velocity(train, drift, found.moments)
 

@@ -32,6 +32,8 @@ def follow_coefficients(
         return "the law has not been calibrated: its coefficients cannot be followed through the recording"
     if named.flow is not None:
         return "coefficients are not followed through the recording beside a flow that varies in space"
+    if named.maps:
+        return "coefficients are not followed through the recording in parts where one of them is a map already"
 
     def pose(part: slice) -> Problem:
         moments = {name: moment[part] for name, moment in found.moments.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 from video2pde.discovery import Weak, weak_system
 from video2pde.discovery.flow_choice import choose_flow, FlowChoice
 from video2pde.discovery.identifiability import diagnose_laws, draw_runs, Identifiability
+from video2pde.discovery.maps import choose_maps, MapColumns
 from video2pde.discovery.moments import law_velocity
 from video2pde.discovery.regression import fit_library
 from video2pde.discovery.search import candidate_laws, Search
 from video2pde.discovery.weak import WeakSystem
 from video2pde.drift import Drift
+from video2pde.errors import InputError
 from video2pde.field import Field, Windows
 from video2pde.flow import Flow
+from video2pde.maps import CoefficientMap
 from video2pde.progress import Progress
 from video2pde.rollout.baseline import fit_diffusion
 from video2pde.rollout.model import Model
 from video2pde.settings import Settings
-from video2pde.terms import Term
+from video2pde.terms import libraries, Term
 
 Array = NDArray[np.float64]
 
@@ -32,7 +35,10 @@ FEWEST_FRAMES = 6
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """A library that goes on: its terms, the weak fit's coefficients and drift scale, and the flow beside them."""
+    """A library that goes on: its terms, the weak fit's coefficients and drift scale, the flow beside them, and maps.
+
+    ``maps``: how coefficients vary around those of the weak fit.
+    """
 
     library: str
     terms: tuple[Term, ...]
@@ -40,6 +46,7 @@ class Contender:
     drift_scale: tuple[float, float]
     explained: float
     flow: Flow | None = None
+    maps: tuple[CoefficientMap, ...] = ()
 
     @property
     def weak(self) -> dict[str, float]:
@@ -49,11 +56,11 @@ class Contender:
     @property
     def model(self) -> Model:
         values = tuple(self.coefficients[term.name] for term in self.terms)
-        return Model(self.terms, values, self.drift_scale, self.flow)
+        return Model(self.terms, values, self.drift_scale, self.flow, self.maps)
 
     def velocity(self, field: Field, drift: Drift, moments: Mapping[str, Array]) -> Array:
         """Return the uniform drift (t, 2) under this law and its flow."""
-        return law_velocity(drift, moments, self.weak, self.flow, field)
+        return law_velocity(drift, moments, self.weak, self.flow, field, self.maps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,25 +126,31 @@ def discover_structure(
     choice, beside, given = None, None, drift.given
     if settings.drift.flow not in ("none", "uniform") and drift.moving and given is None:
         choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)
-    columns = weak.columns if beside is None else beside
-    system = weak.system if beside is None else beside.draw(settings.weak.test_functions, np.random.default_rng(0))
-    runs, few = draw_runs(columns, settings), len(train) < FEWEST_FRAMES
+    varied = _let_vary(train, drift.frames(windows.train), weak, settings, windows.frames)
+    drawn = beside if varied is None else varied
+    system = weak.system if drawn is None else drawn.draw(settings.weak.test_functions, np.random.default_rng(0))
+    runs, few = draw_runs(weak.columns if drawn is None else drawn, settings), len(train) < FEWEST_FRAMES
     by_library, search = candidate_laws(system, runs, settings, few, progress)
+    by_library = {name: terms for name, terms in by_library.items() if _may_vary(terms, settings)}
     found = diagnose_laws(by_library, system, runs, settings, few)
     flows = {name: given if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
-    models = {name: _as_model(by_library[name], d.fit.coefficients, flows[name]) for name, d in found.libraries.items()}
+    models = {
+        name: _as_model(by_library[name], d.fit.coefficients, flows[name], varied)
+        for name, d in found.libraries.items()
+    }
     contenders: list[Contender] = []
     # whole libraries first: what is left of a larger one may be one of them, and is then not a law of its own
     for name in sorted(found.contenders, key=lambda name: len(found.libraries[name].robust) < len(by_library[name])):
         diagnosis = found.libraries[name]
         terms = tuple(term for term in by_library[name] if term.name in diagnosis.robust)
-        if any(set(terms) == set(other.terms) for other in contenders):
+        if any(set(terms) == set(other.terms) for other in contenders) or not _may_vary(terms, settings):
             continue
         fit = diagnosis.fit
         if len(terms) < len(by_library[name]):
             fit = fit_library(name, [term.name for term in terms], system, settings.regression)
         scale, flow = _drift_scale(fit.coefficients), given if beside is None else beside.flow(fit.coefficients)
-        contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow))
+        maps = () if varied is None else varied.maps(fit.coefficients)
+        contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow, maps))
     return Discovery(
         system=system,
         identifiability=found,
@@ -152,6 +165,22 @@ def discover_structure(
     )
 
 
+def _let_vary(train: Field, drift: Drift, weak: Weak, settings: Settings, frames: int) -> MapColumns | None:
+    """Put the maps that the settings ask for beside the laws that hold their terms; None where there are none."""
+    if not settings.maps.vary:
+        return None
+    laws = {name: terms for name, terms in libraries(settings).items() if _may_vary(terms, settings)}
+    if not laws:
+        asked = ", ".join(settings.maps.vary)
+        raise InputError(f"no law that is tried has {asked}, which maps.vary names; name the law with --law")
+    return choose_maps(train, drift, weak, laws, settings, frames)
+
+
+def _may_vary(terms: Sequence[Term], settings: Settings) -> bool:
+    """Tell whether a law has all terms whose coefficients are to vary."""
+    return settings.maps.vary.keys() <= {term.name for term in terms}
+
+
 def _drift_scale(coefficients: Mapping[str, float]) -> tuple[float, float]:
     """Read the learned drift scale from a fit; 1 where the drift is fixed or was dropped."""
     common = coefficients.get("drift", 1.0)
@@ -159,6 +188,9 @@ def _drift_scale(coefficients: Mapping[str, float]) -> tuple[float, float]:
     return c_x or 1.0, c_y or 1.0
 
 
-def _as_model(terms: tuple[Term, ...], coefficients: Mapping[str, float], flow: Flow | None) -> Model:
+def _as_model(
+    terms: tuple[Term, ...], coefficients: Mapping[str, float], flow: Flow | None, varied: MapColumns | None
+) -> Model:
     kept = tuple(term for term in terms if coefficients[term.name] != 0.0)
-    return Model(kept, tuple(coefficients[term.name] for term in kept), _drift_scale(coefficients), flow)
+    maps = () if varied is None else varied.departures(coefficients)
+    return Model(kept, tuple(coefficients[term.name] for term in kept), _drift_scale(coefficients), flow, maps)

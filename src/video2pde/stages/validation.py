@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery.moments import law_velocity, term_moments
+from video2pde.discovery.mapped import map_moments
+from video2pde.discovery.moments import law_velocity, map_key, term_moments
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.rollout.model import Model
@@ -35,7 +36,11 @@ def window_velocities(field: Field, drift: Drift, models: Mapping[str, Model], s
         moments = dict(zip(terms, values, strict=True))
     for name, model in models.items():
         coefficients = {term.name: c for term, c in zip(model.terms, model.coefficients, strict=True)}
-        velocities[name] = law_velocity(drift, moments, coefficients, model.flow, field)
+        pushed = {
+            map_key(each.term): map_moments(field, drift, each.shape, terms[each.term], settings.weak)
+            for each in (model.maps if moments else ())
+        }
+        velocities[name] = law_velocity(drift, moments | pushed, coefficients, model.flow, field, model.maps)
     return velocities
 
 

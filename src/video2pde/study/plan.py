@@ -153,6 +153,10 @@ def check_plan(plan: Plan) -> list[str]:
         return [f"a study needs {LEAST_FILMS} films or more, and this has {len(plan.films)}"]
     units: dict[str, str] = {}
     found = [*_check_names(plan.films), *_check_conditions(plan), *_check_shared(plan)]
+    if any(film.settings.maps.vary for film in plan.films):
+        found.append(
+            "a study shares coefficients that are constant in every film; leave maps.vary out, and run it alone"
+        )
     for film in plan.films:
         try:
             units[film.name] = _unit_of(film)

@@ -60,7 +60,7 @@ def analyse_model(model: SavedModel, u0: ArrayLike | None = None) -> Analysis:
     first = None if u0 is None else np.asarray(u0, float)
     low, high = (0.1, 0.9) if first is None or np.ptp(first) == 0 else (float(first.min()), float(first.max()))
     subject = _Subject(model, low, high, first)
-    equation = model.law.equation
+    equation = subject.law.equation
     growth = subject.check_well_posedness()
     if growth is not None:
         statements = [growth, *subject.state_equilibria()]
@@ -89,7 +89,8 @@ class _Subject:
 
     @property
     def law(self) -> Model:
-        return self.model.law
+        # nothing can be proved of a law whose coefficients vary as they please: each is taken as its mean
+        return self.model.law.constant()
 
     @property
     def unit(self) -> str:
@@ -337,6 +338,8 @@ class _Subject:
 
     def notes(self) -> tuple[str, ...]:
         found = []
+        if self.model.law.maps:
+            found.append("Coefficients of this law vary; what is said here holds for the law with each at its mean.")
         if self.model.boundary == "replicate":
             found.append(
                 "The film's edges are mirrored (no flux), and its drift carries u through them: integrals over the "

@@ -12,10 +12,14 @@ import sympy
 
 from video2pde.errors import InputError
 from video2pde.flow.words import describe_flow
+from video2pde.maps import in_divergence_form
+from video2pde.maps.words import describe_map
+from video2pde.terms import Term
 from video2pde.terms.stencil import central_weights
 from video2pde.terms.term import jet_symbol, Order
 from video2pde.terms.words import describe
 from video2pde.using.flowscript import flow_lines
+from video2pde.using.mapscript import EXCHANGE, largest, map_lines, map_name, mapped_term, pypde_fields, pypde_term
 from video2pde.using.modelfile import SavedModel
 from video2pde.using.scripts import coefficient_lines, coefficient_name, Dialect, drift_lines
 from video2pde.using.templates import NUMPY, PADDED, PYPDE, SYMPY, WALLED
@@ -74,6 +78,7 @@ def _latex(model: SavedModel) -> str:
         r"\end{tabular}",
     ]
     flow = [] if model.flow is None else [f"Beside the drift: {describe_flow(model.flow, model.grid)}."]
+    flow += [f"{describe_map(each, model.law.coefficient(each.term), model.grid)}." for each in model.law.maps]
     return "\n".join([r"\begin{equation}", f"  {equation}", r"\end{equation}", *flow, *table]) + "\n"
 
 
@@ -95,14 +100,40 @@ def _latex_units(units: str) -> str:
 
 def _sympy(model: SavedModel) -> str:
     dialect = Dialect(_sympy_derivative)
-    terms = [f"    + {coefficient_name(t)} * ({dialect.term(t)})  # {describe(t).text}" for t in model.law.terms]
+    varied = {each.term: each.over for each in model.law.maps}
+    terms = [f"    + {_sympy_term(t, varied.get(t.name), dialect)}  # {describe(t).text}" for t in model.law.terms]
     names = ", ".join(coefficient_name(term) for term in model.law.terms)
     names += "," if len(model.law.terms) == 1 else ""
     values = [f"    {coefficient_name(e.term)}: {e.value!r}," for e in model.terms]
     quoted = " ".join(coefficient_name(term) for term in model.law.terms)
     symbols = [f'{names} = symbols("{quoted}", real=True, seq=True)'] if names else []
     arguments = "t" if model.flow is None else "t, x, y"
+    symbols += [
+        f'{map_name(name)} = Function("{map_name(name)}", real=True)({"x, y" if over == "space" else "t"})'
+        "  # the coefficient over its mean"
+        for name, over in varied.items()
+    ]
     return _fill(SYMPY, model, TERMS=terms, SYMBOLS=symbols, VALUES=values, ARGUMENTS=[arguments])
+
+
+def _sympy_term(term: Term, over: str | None, dialect: Dialect) -> str:
+    """Write a term times its coefficient; where that varies in space, inside the derivatives that diffuse."""
+    own = f"{coefficient_name(term)} * ({dialect.term(term)})"
+    if over is None:
+        return own
+    name = map_name(term.name)
+    if over == "time":
+        return f"{name} * {own}"
+    parts = []
+    for part in term.parts:
+        density = dialect.expression(part.density)
+        inside = f"(Derivative({name} * ({density}), {{0}}) + {name} * Derivative({density}, {{0}}) - ({density}) * "
+        orders = ", ".join(f"{letter}, {n}" for letter, n in zip("xy", part.derivative, strict=True) if n)
+        if in_divergence_form(part):
+            parts.append(f"{inside.format(orders)}Derivative({name}, {orders})) / 2")
+        else:
+            parts.append(f"{name} * ({dialect.term(Term('', (part,)))})")
+    return f"{coefficient_name(term)} * ({' + '.join(parts)})"
 
 
 def _sympy_derivative(text: str, order: Order) -> str:
@@ -115,14 +146,14 @@ def _sympy_derivative(text: str, order: Order) -> str:
 
 def _numpy(model: SavedModel) -> str:
     dialect = Dialect(lambda text, order: f"D({text}, {order[0]}, {order[1]})", functions="np.")
-    terms = [
-        f"    change += {coefficient_name(t)} * ({dialect.term(t)})  # {describe(t).text}" for t in model.law.terms
-    ]
+    law = model.law
+    terms = [f"    change += {mapped_term(t, law.map_of(t.name), dialect)}  # {describe(t).text}" for t in law.terms]
     orders: dict[Order, list[str]] = {}
     for term in model.law.terms:
         for order in term.jets:
             slope = sympy.diff(term.strong, jet_symbol(order))
-            orders.setdefault(order, []).append(f"{coefficient_name(term)} * ({dialect.expression(slope)})")
+            size = largest(term, law.map_of(term.name))
+            orders.setdefault(order, []).append(f"{size} * ({dialect.expression(slope)})")
     stiffness = [
         f"    bound += np.max(np.abs({' + '.join(slopes)})) * norm({order[0]}, {order[1]})"
         for order, slopes in orders.items()
@@ -138,7 +169,10 @@ def _numpy(model: SavedModel) -> str:
         STIFFNESS=stiffness,
         WEIGHTS=weights,
         BOUNDARY=[NUMPY_EDGES[model.boundary]],
-        DIFFERENCE=[WALLED if model.region_ is not None and model.region_.edge == "walls" else PADDED],
+        DIFFERENCE=[
+            *[WALLED if model.region_ is not None and model.region_.edge == "walls" else PADDED],
+            *([EXCHANGE] if any(each.over == "space" for each in law.maps) else []),
+        ],
         REGION=_region_lines(model),
         ENCLOSED=[] if model.region_ is None else ["    change = np.where(INSIDE, change, 0.0)"],
         CLIP=[repr(model.clip)],
@@ -192,7 +226,8 @@ PYPDE_DIALECT = Dialect(
 def _pypde(model: SavedModel) -> str:
     if model.region_ is not None:
         raise InputError("this law holds inside a region, which py-pde's grids cannot have; export it to python")
-    terms = [_quoted(f"+ {coefficient_name(t)} * ({PYPDE_DIALECT.term(t)}) ") for t in model.law.terms]
+    law = model.law
+    terms = [_quoted(f"+ {pypde_term(t, law.map_of(t.name), PYPDE_DIALECT)} ") for t in law.terms]
     terms = [f"    {term}" for term in terms]
     constants = [f'    "{coefficient_name(t)}": {coefficient_name(t)},' for t in model.law.terms]
     condition = PYPDE_EDGES[model.boundary]
@@ -205,7 +240,7 @@ def _pypde(model: SavedModel) -> str:
         PERIODIC=[str(model.boundary == "periodic")],
         CONDITION=[condition],
         CARRIED=carried,
-        FIELDS=fields,
+        FIELDS=[*fields, *pypde_fields(model)],
     )
 
 
@@ -241,6 +276,7 @@ def _fill(template: str, model: SavedModel, **blocks: list[str]) -> str:
         "COEFFICIENTS": coefficient_lines(model),
         "DRIFT": drift_lines(model),
         "FLOW": flow_lines(model),
+        "MAPS": map_lines(model),
         "SIZE": [f"NX, NY = {grid.nx}, {grid.ny}", f"DX, DY = {grid.dx!r}, {grid.dy!r}"],
         "INTERVAL": [repr(float(model.frame_interval))],
         "START": [repr(float(model.times[0]))],

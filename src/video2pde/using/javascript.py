@@ -71,6 +71,9 @@ class _Pass(StencilSource):
     def number(self, value: float) -> str:
         return f"{value!r}" if value >= 0 else f"({value!r})"
 
+    def written(self, expression: sympy.Expr) -> str:
+        return _print(expression)
+
     def density_at(self, offset: Offset, density: sympy.Expr) -> str:
         value = self.neighbour(offset)
         name = f"fd{len(self.differences) - 1}{value}"

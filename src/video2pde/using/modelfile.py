@@ -26,6 +26,7 @@ from video2pde.field import Grid, Windows
 from video2pde.files import atomic_write, require_regular
 from video2pde.flow import Flow
 from video2pde.machine import require_memory
+from video2pde.maps import CoefficientMap
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import simulate
@@ -42,6 +43,7 @@ from video2pde.using.schema import (
     SavedDrift,
     SavedFlow,
     SavedGrid,
+    SavedMap,
     SavedRegion,
     SavedTerm,
     SavedWindows,
@@ -69,6 +71,7 @@ class SavedModel(Entry):
     terms: Annotated[list[SavedTerm], Limit(max_length=64)]
     drift: SavedDrift
     flow_: SavedFlow | None = Limit(None, alias="flow")
+    maps_: Annotated[list[SavedMap], Limit(max_length=16)] = Limit(default_factory=list, alias="maps")
     grid_: SavedGrid = Limit(alias="grid")
     region_: SavedRegion | None = Limit(None, alias="region")
     boundary: Literal["replicate", "periodic", "open"] = "replicate"
@@ -103,6 +106,7 @@ class SavedModel(Entry):
         *,
         drift_scale: tuple[float, float] = (1.0, 1.0),
         flow: Flow | None = None,
+        maps: Sequence[CoefficientMap] = (),
         region: SavedRegion | None = None,
         draws: ArrayLike | None = None,
         noise: float | None = None,
@@ -121,6 +125,7 @@ class SavedModel(Entry):
         estimates : by term name, an estimate with ``value``, ``low`` and ``high``, or a number alone.
         times, velocity : shapes (t,) and (t, 2), the film's drift in length per second.
         flow : velocity that varies in space, beside the drift. None: no such flow.
+        maps : how coefficients vary in space or time; none: all are constant.
         region : where the law holds, and what its edge is in a simulation. None: in the whole picture.
         draws : shape (B, terms), bootstrap draws of the coefficients.
         noise : standard deviation of a pixel's noise, for ensembles. None: not known.
@@ -135,6 +140,7 @@ class SavedModel(Entry):
             "terms": [_save_term(term, known[term.name], grid.unit) for term in whole],
             "drift": _save_drift(times, velocity, drift_scale),
             "flow": None if flow is None else _save_flow(flow),
+            "maps": [SavedMap.of(each).model_dump() for each in maps],
             "grid": asdict(replace(grid, height=float(grid.height), width=float(grid.width))),
             "region": None if region is None else region.model_dump(),
             "boundary": chosen.boundary,
@@ -165,7 +171,7 @@ class SavedModel(Entry):
         """Write the model as JSON text that ``load`` reads back to an equal model."""
         lines = []
         for key, value in self.model_dump(by_alias=True).items():
-            if key in ("flow", "region") and value is None:
+            if key in ("flow", "region", "maps") and not value:
                 continue
             rows = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in value] if key in ROWS else None
             text = json.dumps(value, ensure_ascii=False, allow_nan=False) if not rows else _stack(rows)
@@ -221,9 +227,9 @@ class SavedModel(Entry):
 
     @cached_property
     def law(self) -> Model:
-        """The law with its point estimates and its flow, the drift taken as measured."""
+        """The law with its point estimates, its flow and its maps, the drift taken as measured."""
         terms, values = tuple(entry.term for entry in self.terms), tuple(entry.value for entry in self.terms)
-        return Model(terms, values, flow=self.flow)
+        return Model(terms, values, flow=self.flow, maps=tuple(entry.map for entry in self.maps_))
 
     @property
     def flow(self) -> Flow | None:

@@ -13,6 +13,7 @@ from pydantic import Field as Limit
 
 from video2pde.errors import InputError
 from video2pde.flow import Flow, FlowShape
+from video2pde.maps import CoefficientMap, MapShape
 from video2pde.settings import RecordingSettings
 from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.text import degree
@@ -125,6 +126,40 @@ class SavedFlow(Entry):
         if not self.given or not self.given_times or len(self.given) != len(self.given_times):
             raise InputError("a given velocity needs as many fields as times")
         return Flow(shape, values, error, _table(self.given).astype(np.float32), np.array(self.given_times))
+
+
+class SavedMap(Entry):
+    """A coefficient that varies: its shape, its departures q, relative to the term's coefficient, and their errors."""
+
+    term: Annotated[str, Limit(max_length=40)]
+    over: Literal["space", "time"]
+    breaks: Annotated[
+        list[Annotated[list[Number], Limit(min_length=2, max_length=200)]], Limit(min_length=1, max_length=2)
+    ]
+    departures: Annotated[list[Number], Limit(min_length=2, max_length=10_000)]
+    error: Annotated[list[Number], Limit(min_length=2, max_length=10_000)]
+    signal: Annotated[list[Number], Limit(min_length=2, max_length=10_000)]
+
+    @classmethod
+    def of(cls, each: CoefficientMap) -> SavedMap:
+        """Write a map; of its errors those of the single splines."""
+        shape, error = each.shape, np.sqrt(np.maximum(np.diag(each.covariance), 0.0))
+        return cls(
+            term=shape.term,
+            over=shape.over,
+            breaks=[list(axis) for axis in shape.breaks],
+            departures=[float(value) for value in each.departures],
+            error=[float(value) for value in error[1:]],
+            signal=[float(value) for value in each.signal],
+        )
+
+    @cached_property
+    def map(self) -> CoefficientMap:
+        """Build the map; what does not fit together is refused."""
+        shape = MapShape(self.term, self.over, tuple(tuple(axis) for axis in self.breaks))
+        covariance = np.diag([0.0, *self.error]) ** 2
+        nothing = np.zeros((0, len(self.departures)))
+        return CoefficientMap(shape, np.array(self.departures), covariance, np.array(self.signal), nothing)
 
 
 def _table(rows: Any) -> NDArray[np.float64]:

@@ -60,6 +60,7 @@ SAFETY = 0.5  # share of the stability limit that a step takes
 
 <<DRIFT>>
 <<FLOW>>
+<<MAPS>>
 
 
 def drift(t):
@@ -212,6 +213,7 @@ from pde import PDE, CartesianGrid, MemoryStorage, ScalarField
 <<SIZE>>
 <<DRIFT>>
 <<FLOW>>
+<<MAPS>>
 
 
 def v_x(t):

@@ -115,7 +115,10 @@ def apply_model(
     flow = model.flow if _same_film(model, field) else None if own is None else own.flow
     if model.flow is not None and flow is not model.flow:
         notes = (*notes, "the law was found beside a flow, which belongs to its own film and is left out here")
-    transferred = replace(model.law, flow=flow)
+    if model.law.maps and not _same_film(model, field):
+        notes = (*notes, "the law's coefficients vary as they did in its own film; here each is taken as its mean")
+    law = model.law if _same_film(model, field) else model.law.constant()
+    transferred = replace(law, flow=flow)
     laws = {TRANSFERRED: transferred} | ({} if own is None else {OWN: own.law})
     outcomes = (
         *_predict("validation", field, windows.validation, laws, diffusion, drift, chosen),

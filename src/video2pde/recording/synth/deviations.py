@@ -151,6 +151,16 @@ def _vary(name: str) -> Change:
     return change
 
 
+def _vary_diffusion(name: str) -> Change:
+    """Make a change that lets D vary, whatever else is in the law."""
+
+    def change(case: Case, camera: Camera, s: float) -> tuple[Case, Camera]:
+        changed: dict[str, Any] = {"varies": "laplacian", name: s}
+        return replace(case, medium=replace(case.medium, **changed)), camera
+
+    return change
+
+
 def _fade(case: Case, camera: Camera, s: float) -> tuple[Case, Camera]:
     law = replace(case.law, u=case.law.u - s, constant=case.law.constant + s * case.background)
     return replace(case, law=law), camera
@@ -182,6 +192,14 @@ _TABLE = (
         "the left half spreads (1 + s)/(1 − s) times as fast",
         (0.1, 0.33, 0.6),
         _vary("halves"),
+        "none",
+    ),
+    Deviation(
+        "bump",
+        "coefficient",
+        "D is 1 + s times as large in the middle of a round patch",
+        (0.3, 1.0, 2.0),
+        _vary_diffusion("bump"),
         "none",
     ),
     Deviation(

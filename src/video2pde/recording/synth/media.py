@@ -61,7 +61,7 @@ def integrate_medium(case: Case, times: Array, side: float, spacing: float, larg
 def widen(case: Case, plain: float, duration: float) -> float:
     """Widen the square ``plain`` that holds the plume in a plain medium."""
     medium = case.medium
-    spread = math.sqrt(1 + max(abs(medium.halves), abs(medium.anisotropy)))
+    spread = math.sqrt(max(medium.largest_factor, 1 + abs(medium.anisotropy)))
     side = plain * max(medium.flow.stretch(duration), spread)
     return side * (HEAVY if medium.fractional < 2 or medium.memory < 1 else 1.0)
 
@@ -79,7 +79,7 @@ class _Solver:
         self._keep = (np.abs(ky) < limit) & (kx < limit)
         medium, diffusion = case.medium, case.law.laplacian
         # the largest coefficient is taken exactly, so that what is left over is never anti-diffusion on its own
-        self._frozen = diffusion * (1 + abs(medium.halves) if medium.varies == "laplacian" else 1.0)
+        self._frozen = diffusion * (medium.largest_factor if medium.varies == "laplacian" else 1.0)
         if medium.fractional < 2:
             self._spread = self._frozen * self._square ** (medium.fractional / 2)
         else:
@@ -129,7 +129,6 @@ class _Solver:
         at_x, at_y = (float(value) for value in case.position(time))
         x, y = self._axis[None, :] + at_x, self._axis[:, None] + at_y
         still = medium.flow.is_none
-        varied = medium.halves or medium.slowing
         steep = law.grad_squared or law.u_grad_squared
         rate: Array = np.full(self._shape, law.constant)
         if medium.source.rate:
@@ -138,21 +137,23 @@ class _Solver:
         u = self._restore(state) if law.u_squared or law.u_grad_squared or medium.conserved else None
         if u is not None and law.u_squared:
             rate += law.u_squared * u**2
-        if steep or not still or (varied and medium.halves):
+        if steep or not still or medium.in_space:
             u_y, u_x = self._restore(self._iky * state), self._restore(self._ikx * state)
             if steep:
-                a = law.grad_squared * (medium.factor(x, time, case.duration) if self._varies("grad_squared") else 1.0)
+                varied = medium.factor(x, y, time, case.duration) if self._varies("grad_squared") else 1.0
+                a = law.grad_squared * varied
                 rate += (a + (law.u_grad_squared * u if u is not None else 0.0)) * (u_x**2 + u_y**2)
             if not still:
                 v_x, v_y = medium.flow.velocity(x, y, time)
                 rate -= v_x * u_x + v_y * u_y
                 if u is not None and medium.conserved:
                     rate -= medium.flow.divergence * medium.flow.strength(time) * u
-            if medium.halves and self._varies("laplacian"):
-                left = law.laplacian * medium.factor(x, time, case.duration) - self._frozen
+            if medium.in_space and self._varies("laplacian"):
+                left = law.laplacian * medium.factor(x, y, time, case.duration) - self._frozen
                 extra = self._ikx * self._transform(left * u_x) + self._iky * self._transform(left * u_y)
-        if medium.slowing and not medium.halves and self._varies("laplacian"):
-            later = law.laplacian * float(medium.factor(np.zeros(1), time, case.duration)[0]) - self._frozen
+        if medium.slowing and not medium.in_space and self._varies("laplacian"):
+            [factor] = medium.factor(np.zeros(1), np.zeros(1), time, case.duration)
+            later = law.laplacian * float(factor) - self._frozen
             extra = -later * self._square * state
         return self._transform(rate) + extra
 

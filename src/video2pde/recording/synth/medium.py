@@ -116,6 +116,8 @@ class Medium:
     flow : velocity beside the drift. conserved : the flow acts as ∇·(vu), not v·∇u.
     source : dye that keeps coming.
     halves : s; the coefficient of ``varies`` is (1 + s) times as large on the left, (1 − s) times on the right.
+    bump : s; the coefficient of ``varies`` is 1 + s exp(−r²/2w²) times as large around ``bump_centre``, w =
+        ``bump_width``.
     slowing : s; the coefficient of ``varies`` falls linearly to (1 − s) times its value at the end.
     anisotropy : s; D_x = D(1 + s), D_y = D(1 − s).
     turned : degrees by which the axes of the anisotropy are turned, from x towards y.
@@ -130,6 +132,9 @@ class Medium:
     source: Source = Source()
     varies: str = "laplacian"
     halves: float = 0.0
+    bump: float = 0.0
+    bump_centre: tuple[float, float] = (8.0, -5.0)
+    bump_width: float = 14.0
     slowing: float = 0.0
     anisotropy: float = 0.0
     turned: float = 0.0
@@ -141,6 +146,7 @@ class Medium:
     def __post_init__(self) -> None:
         for name, low, high in (
             ("halves", -1, 1),
+            ("bump", -1, 10),
             ("slowing", 0, 1),
             ("anisotropy", -1, 1),
             ("immobile", 0, 1),
@@ -163,10 +169,22 @@ class Medium:
         """Whether another time derivative than the first acts: only linear laws can be solved then."""
         return self.memory != 1
 
-    def factor(self, x: Array, time: float, duration: float) -> Array:
-        """Return the factor on the coefficient that varies, at positions ``x`` from the picture's centre."""
+    @property
+    def in_space(self) -> bool:
+        """Whether a coefficient varies in space."""
+        return bool(self.halves or self.bump)
+
+    @property
+    def largest_factor(self) -> float:
+        """The largest factor on the coefficient that varies, anywhere and at any time."""
+        return (1 + abs(self.halves)) * (1 + max(self.bump, 0.0))
+
+    def factor(self, x: Array, y: Array, time: float, duration: float) -> Array:
+        """Return the factor on the coefficient that varies, at positions ``x``, ``y`` from the picture's centre."""
         in_time = 1 - self.slowing * min(max(time / duration, 0.0), 1.0)
-        return np.asarray(in_time * (1 - self.halves * np.tanh(x / SEAM)))
+        squared = (x - self.bump_centre[0]) ** 2 + (y - self.bump_centre[1]) ** 2
+        around = 1 + self.bump * np.exp(-squared / (2 * self.bump_width**2))
+        return np.asarray(in_time * (1 - self.halves * np.tanh(x / SEAM)) * around)
 
     @property
     def truth(self) -> dict[str, Any]:

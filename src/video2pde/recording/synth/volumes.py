@@ -64,6 +64,8 @@ class _Volumes:
             )
         if medium.turned:
             raise InputError("finite volumes solve anisotropy along the axes alone; take the spectral solver")
+        if medium.bump:
+            raise InputError("finite volumes solve coefficients that vary along x alone; take the spectral solver")
         self._case, self._refine, self._margin = case, refine, margin
         self._h = h = pixel / refine
         rows, columns = (refine * (n + 2 * margin) for n in shape)
@@ -79,7 +81,7 @@ class _Volumes:
         self._values = self._average_plume()
         self._source = self._average(lambda y, x: medium.source.shape(x[None, :], y[:, None]))
         self._padded = np.empty((rows + 4, columns + 4))
-        largest = law.laplacian * (1 + max(abs(medium.halves), abs(medium.anisotropy)))
+        largest = law.laplacian * max(medium.largest_factor, 1 + abs(medium.anisotropy))
         drift = [abs(m) * (1 + abs(case.drift.swing)) for m in case.drift.mean]
         fastest = max(np.abs(self._vx).max() + drift[0], np.abs(self._vy).max() + drift[1], 1e-9)
         self._largest = min(STABLE * h**2 / max(largest, 1e-9), COURANT * h / fastest, 0.5)
@@ -116,7 +118,8 @@ class _Volumes:
         p[2:-2, 2:-2] = u
         p[:2, 2:-2], p[-2:, 2:-2] = u[0], u[-1]
         p[:, :2], p[:, -2:] = p[:, 2:3], p[:, -3:-2]
-        varied = medium.factor(self._x_face, time, case.duration), medium.factor(self._x, time, case.duration)
+        level = np.zeros(1)  # of y, along which nothing varies
+        varied = tuple(medium.factor(x, level, time, case.duration) for x in (self._x_face, self._x))
         diffuses = medium.varies == "laplacian"
         ones = np.ones_like(varied[0]), np.ones_like(varied[1])
         on_face, on_cell = (law.laplacian * part for part in (varied if diffuses else ones))

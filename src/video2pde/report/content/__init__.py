@@ -8,6 +8,7 @@ from video2pde.report.content.fit import tell_fit
 from video2pde.report.content.fitting import tell_calibration, tell_front, tell_refinement
 from video2pde.report.content.flow import tell_flow
 from video2pde.report.content.head import compose_head, film_name
+from video2pde.report.content.maps import tell_maps
 from video2pde.report.content.play import tell_play
 from video2pde.report.content.prediction import tell_test, tell_validation
 from video2pde.report.content.provenance import tell_provenance, tell_settings, tell_timings, tell_warnings
@@ -33,6 +34,7 @@ SECTIONS = (
     tell_stability,
     tell_validation,
     tell_calibration,
+    tell_maps,
     tell_steadiness,
     tell_fit,
     tell_front,

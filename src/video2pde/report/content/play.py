@@ -18,6 +18,8 @@ def tell_play(story: Story, player: Player | None) -> Section | None:
     """Offer the law beside the film that the page already holds; None where there is no law."""
     if story.model is None or player is None or not story.model.terms:
         return None
+    if story.model.law.maps:
+        return None  # it knows one number for each coefficient
     if story.model.boundary == "open" or (story.run.field is not None and story.run.field.walls):
         return None  # the page's rollout knows mirrored, wrapped and measured edges alone
     core = None if story.run.field is None else story.run.field.core
