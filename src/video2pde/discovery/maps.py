@@ -19,21 +19,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
-from scipy.ndimage import gaussian_filter, maximum_filter
 from scipy.stats import f as fisher
 
 from video2pde.discovery.mapped import map_columns, map_moments
+from video2pde.discovery.mapshapes import map_shapes, near_signal
 from video2pde.discovery.moments import map_key
 from video2pde.discovery.regression import solve_columns
 from video2pde.discovery.system import Weak, weak_system
-from video2pde.discovery.testfunctions import Widths
 from video2pde.discovery.weak import WeakSystem
 from video2pde.discovery.weighted import slice_centres, TimeMoments
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field
 from video2pde.maps import CoefficientMap, MapShape
-from video2pde.maps.maps import DEGREE
 from video2pde.settings import Settings
 from video2pde.terms.catalogue import DRIFT
 from video2pde.terms.term import Term
@@ -54,55 +52,11 @@ POOL = 2
 """Centres in store for the stability runs, as a multiple of the test functions."""
 NARROWER = 2 / 3
 """Width in space of the test functions that see maps, relative to the usual ones: they blur a map less."""
-FAINT, SMOOTH = 0.03, 1.0
-"""Departure from the background, relative to the largest, from which there is signal, in pictures smoothed a little."""
 MOST_DIRECTIONS, LEAST_POWER = 16, 1e-3
 """Changes of a map that a calibration may make, and the share of the strongest one's effect that counts."""
-TESTED = 5
-"""Splines in time of the departures that a constant coefficient is tested against; over space they are cubic."""
 RANK = 1e-9
 TINY = 1e-10
 """Ridge on everything, relative: it settles what no column shows."""
-
-
-def map_shapes(train: Field, settings: Settings) -> dict[str, tuple[MapShape, MapShape]]:
-    """Return the shapes of the coefficients that the settings let vary, by term, and coarse ones to test a constant."""
-    options = settings.maps
-    seen, grid = _seen(train), train.grid
-    boxes = []
-    for axis, (length, pitch) in enumerate(((grid.height, grid.dy), (grid.width, grid.dx))):
-        places = np.flatnonzero(seen.any(axis=1 - axis))
-        boxes.append((max(0.0, pitch * (places[0] - 1)), min(length, pitch * (places[-1] + 2)), length))
-    longest = max(high - low for low, high, _ in boxes)
-    span = (float(train.times[0]), float(train.times[-1]))
-
-    def in_time(name: str, count: int) -> MapShape:
-        return MapShape(name, "time", (tuple(np.linspace(*span, count - DEGREE + 1).tolist()),))
-
-    def in_space(name: str) -> MapShape:
-        counts = [max(1, round((options.splines - DEGREE) * (high - low) / longest)) for low, high, _ in boxes]
-        rows, columns = (_breaks(box, count) for box, count in zip(boxes, counts, strict=True))
-        return MapShape(name, "space", (rows, columns))
-
-    whole = ((0.0, grid.height), (0.0, grid.width))
-    return {
-        name: (in_space(name), MapShape(name, over, whole))
-        if over == "space"
-        else (in_time(name, options.times), in_time(name, TESTED))
-        for name, over in options.vary.items()
-    }
-
-
-def _breaks(box: tuple[float, float, float], count: int) -> tuple[float, ...]:
-    """Divide the part of an axis that shows something evenly, and let the outermost splines reach to its ends."""
-    low, high, length = box
-    inner = np.linspace(low, high, count + 1)
-    step = inner[1] - inner[0]
-    # what is left over beside the box joins the next spline, or has one of its own
-    before = [0.0] if low > step / 2 else []
-    after = [length] if length - high > step / 2 else []
-    inner[0], inner[-1] = inner[0] if before else 0.0, inner[-1] if after else length
-    return tuple(float(place) for place in (*before, *inner, *after))
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +277,7 @@ def choose_maps(
     shapes = map_shapes(train, settings)
     every = {term.name: term for terms in laws.values() for term in terms}
     rng = np.random.default_rng([settings.run.seed, 7])
-    inside = columns.inside & _near_signal(train, columns.widths)
+    inside = columns.inside & near_signal(train, columns.widths)
     count = POOL * settings.weak.test_functions
     centres = slice_centres(columns.frames, inside if inside.any() else columns.inside, columns.widths, count, rng)
     if len(np.unique(centres[:, 0])) < 2 * BLOCKS:
@@ -344,22 +298,6 @@ def choose_maps(
         terms[name] = MappedTerm(shape, own, fine, tested)
     free = MapColumns(law, terms, {}, {})
     return _choose_ridges(free, sorted(every))
-
-
-def _seen(train: Field) -> NDArray[np.bool_]:
-    """Tell where a recording shows anything but background, at any time."""
-    seen = np.zeros(train.grid.shape, bool)
-    for picture in (train.values.mean(axis=0), train.values.std(axis=0)):
-        smooth = gaussian_filter(picture, SMOOTH)
-        away = np.abs(smooth - np.median(smooth))
-        seen |= away >= FAINT * away.max()
-    return seen
-
-
-def _near_signal(train: Field, widths: Widths) -> NDArray[np.bool_]:
-    """Tell where a test function sees anything but background: elsewhere it would hold noise alone."""
-    reach = 2 * max(1, round(2 * widths.y)) + 1, 2 * max(1, round(2 * widths.x)) + 1
-    return np.asarray(maximum_filter(_seen(train), size=reach))
 
 
 def _choose_ridges(free: MapColumns, every: Sequence[str]) -> MapColumns:

@@ -25,7 +25,7 @@ from video2pde.fit.consistency import compare_parts, disagreement, Part
 from video2pde.fit.explain import ask_suspects, Asked, doubts, half_widths, name_cause, name_rival, TELLING, undecided
 from video2pde.fit.faults import Faults, recording_faults
 from video2pde.fit.law import fit_law, LawFit, slow_noise, TELL_FAULTS
-from video2pde.fit.mapped import see_maps
+from video2pde.fit.mapped import see_maps, Sight
 from video2pde.fit.maps import make_maps
 from video2pde.fit.noise import film_memory, Memory
 from video2pde.fit.result import FitTest, Scale, Suspicion
@@ -99,7 +99,7 @@ class _Look:
     blocks: list[BlockScale]
     slow: float
     extra: Array | None
-    view: View
+    sight: Sight
 
     @property
     def failing(self) -> list[Scale]:
@@ -164,10 +164,13 @@ class _Bench:
         """Look at what a law leaves on all scales, in weak form and as a rollout."""
         names = [term.name for term in calibration.terms]
         seen = [see_maps(view, calibration, self.moments) for view in self.views]
-        views = [view for view, _ in seen]
-        extras = [_flow_extra(view, self.drift, calibration) if free is None else free for view, free in seen]
+        views = [sight.view for sight in seen]
+        extras = [_flow_extra(s.view, self.drift, calibration) if s.free is None else s.free for s in seen]
         slow = slow_noise(views[0], names, extras[0])
-        fits = [fit_law(view, names, self.faults, extra, slow) for view, extra in zip(views, extras, strict=True)]
+        fits = [
+            fit_law(sight.view, names, self.faults, extra, slow, sight.allowed)
+            for sight, extra in zip(seen, extras, strict=True)
+        ]
         told = [
             (f"{width:g} × width", view, fit)
             for width, view, fit in zip(WIDTHS, views, fits, strict=True)
@@ -186,15 +189,16 @@ class _Bench:
             blocks=blocks,
             slow=slow,
             extra=extras[usual],
-            view=views[usual],
+            sight=seen[usual],
         )
 
     def judge(self, look: _Look, asked: bool) -> FitTest:
         """Say whether a law passes; with ``asked`` after hearing the suspects and comparing parts of the window."""
         law, names = look.law, look.law.names
         widths = half_widths(look.calibration)
+        view = look.sight.view
         question = Asked(
-            look.view,
+            view,
             law,
             look.name,
             widths,
@@ -205,14 +209,14 @@ class _Bench:
         )
         front = ask_front(self.train, look.calibration)
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))
-        parts = compare_parts(look.view, law, look.others) if asked else ()
+        parts = compare_parts(view, law, look.others) if asked else ()
         material = [suspect for suspect in suspects if suspect.material]
         told = law.noisy > TELLING
         split = [part for part in parts if told and any(part.excess[name] > widths[name] for name in names)]
         passes = not (look.failing or material or split)
 
         def refit(others: Sequence[str]) -> LawFit:
-            return fit_law(look.view, others, self.faults, look.extra, look.slow)
+            return fit_law(view, others, self.faults, look.extra, look.slow, look.sight.allowed)
 
         cause = front
         if cause is None and asked and not passes:
@@ -238,7 +242,7 @@ class _Bench:
             cause=cause,
             rival=rival,
             blocks=np.zeros(0) if compared is None else compared.standard[np.isfinite(compared.standard)] ** 2,
-            maps=make_maps(look.view, law, look.blocks, self.settings.run.seed) if asked else None,
+            maps=make_maps(view, law, look.blocks, self.settings.run.seed) if asked else None,
         )
 
 

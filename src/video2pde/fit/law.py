@@ -140,16 +140,26 @@ def orthonormal(columns: Array, rank: float = RANK) -> Array:
     return np.asarray(left[:, values > rank * values[0]])
 
 
-def fit_law(view: View, names: Sequence[str], faults: Faults, extra: Array | None = None, slow: float = 1.0) -> LawFit:
+def fit_law(
+    view: View,
+    names: Sequence[str],
+    faults: Faults,
+    extra: Array | None = None,
+    slow: float = 1.0,
+    allowed: Array | None = None,
+) -> LawFit:
     """Fit a law, its drift along with it, to the lattice.
 
-    ``extra`` (M, k): effects that belong to the model; ``slow``: factor of noise that lasts (see :func:`slow_noise`).
+    ``extra`` (M, k): effects that belong to the model; ``slow``: factor of noise that lasts (see :func:`slow_noise`);
+    ``allowed`` (M, M): the covariance of what else a right law may leave.
     """
     design, target = _design(view, names, extra), view.system.b
     found = solve_columns(design, target, RANK)
     coefficients = {name: float(value) for name, value in zip(names, found, strict=False)}
     noise = np.sqrt(max(slow, 1.0)) * noise_deviations(view, coefficients)
     spread = _spread(view, noise, coefficients, faults)
+    if allowed is not None:
+        spread = spread + allowed
     noisy = float(np.sum(noise**2) / np.trace(spread))
     return LawFit(tuple(names), coefficients, design, target, target - design @ found, spread, noisy)
 

@@ -37,12 +37,13 @@ def list_maps(law: Calibration, field: Field) -> list[Sheet]:
 def _rows(each: CoefficientMap, mean: float, field: Field) -> list[dict[str, object]]:
     basis = each.basis(field.grid, field.times)
     values, error, told = each.values(mean, basis), each.error(mean, basis), each.told(mean, basis)
-    rows = []
+    rows = list[dict[str, object]]()
     for index in np.ndindex(values.shape):
         value, half = float(values[index]), NORMAL * float(error[index])
-        place: dict[str, object] = {"t": float(field.times[index[0]])}
         if each.over == "space":
             place = {"y": float(field.grid.y[index[0]]), "x": float(field.grid.x[index[1]])}
+        else:
+            place = {"t": float(field.times[index[0]])}
         spread = {"value": value, "error": float(error[index]), "low": value - half, "high": value + half}
         rows.append({**place, **spread, "told": bool(told[index])})
     return rows
