@@ -109,7 +109,7 @@ class WeakColumns:
         sums = np.empty((len(centres), len(self.filtered) + 1))
         # time's sign: ⟨φ, u_t⟩ = −⟨∂_t φ, u⟩
         y, x = self.place(centres)
-        _integrate_time(self.filtered, centres[:, 0], y, x, rows, in_time.value, in_time.slope, sums)
+        integrate_time(self.filtered, centres[:, 0], y, x, rows, in_time.value, in_time.slope, sums)
         ones = np.ones(len(centres))
         theta = np.stack([sums[:, slot + 1] if slot >= 0 else ones for slot in self.slots], axis=1)
         return WeakSystem(self.names, theta, sums[:, 0], centres, self.widths)
@@ -260,17 +260,26 @@ class _Plan:
         average = is_nonlinear(density) and self.grid.pitch == "cells"
         key = (axis, order, average)
         if key not in self._matrices:
-            sigma, spacing = ((self.widths.y, self.grid.dy), (self.widths.x, self.grid.dx))[axis]
-            weights = kernel(sigma, self.widths.support, order, spacing)
-            if average:
-                weights = weights + spacing**2 / 24 * kernel(sigma, self.widths.support, order + 2, spacing)
-            half = len(weights) // 2
-            matrix = np.zeros((len(self.held[axis]), self.grid.shape[axis]), np.float32)
-            for row, centre in enumerate(self.held[axis]):
-                matrix[row, centre - half : centre + half + 1] = weights
-            # ∂_s φ(s − c) sampled at s: the kernel as it stands; its sign is carried by (−1)^|α|
-            self._matrices[key] = np.ascontiguousarray(matrix.T) if axis == 1 else matrix
+            self._matrices[key] = filter_matrix(axis, order, average, self.widths, self.grid, self.held)
         return self._matrices[key]
+
+
+def filter_matrix(axis: int, order: int, average: bool, widths: Widths, grid: Grid, held: Rows) -> Array32:
+    """Write the derivative of a test function around each held row (axis 0) or column (axis 1) as a banded matrix.
+
+    It is (rows, ny) along y and (nx, columns) along x. ``average``: φ averaged over a cell, for densities of point
+    values beside sums over cell averages.
+    """
+    sigma, spacing = ((widths.y, grid.dy), (widths.x, grid.dx))[axis]
+    weights = kernel(sigma, widths.support, order, spacing)
+    if average:
+        weights = weights + spacing**2 / 24 * kernel(sigma, widths.support, order + 2, spacing)
+    half = len(weights) // 2
+    matrix = np.zeros((len(held[axis]), grid.shape[axis]), np.float32)
+    for row, centre in enumerate(held[axis]):
+        matrix[row, centre - half : centre + half + 1] = weights
+    # ∂_s φ(s − c) sampled at s: the kernel as it stands; its sign is carried by (−1)^|α|
+    return np.ascontiguousarray(matrix.T) if axis == 1 else matrix
 
 
 def evaluate_density(density: sympy.Expr, jets: Jets | None, spread: Jets | None) -> Array32:
@@ -317,7 +326,7 @@ _jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 
 @_jit
-def _integrate_time(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def integrate_time(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     filtered, frames_of, ys, xs, rows, value, slope, sums
 ):
     half = value.shape[1] // 2

@@ -22,6 +22,7 @@ def write_equation(
     drift: bool = True,
     flow: Flow | None = None,
     maps: Sequence[CoefficientMap] = (),
+    quantity: str = "u",
 ) -> Words:
     """Write u_t + v(t)·∇u = Σ c_j T_j(u) with numbers in it.
 
@@ -31,6 +32,7 @@ def write_equation(
     drift : whether the left side has the drift.
     flow : with one, v depends on x and y, too.
     maps : coefficients that vary; what stands in the equation is their mean, with a mark.
+    quantity : whose law it is, where there is no drift.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def write_equation(
     >>> print(write_equation(terms, [-9.005, 12345.0]).text)
     u_t + v(t)·∇u = −9.005 |∇u|² + 1.234×10⁴ Δu
     """
-    left = left_side(flow) if drift else Words("u_t", "u_t")
+    left = left_side(flow) if drift else Words(f"{quantity}_t", f"{quantity}_t")
     latex, text = "", ""
     varies = {each.term: each.over for each in maps}
     for term, value in zip(terms, coefficients, strict=True):

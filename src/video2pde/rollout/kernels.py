@@ -82,7 +82,7 @@ class _Printer(PythonCodePrinter):  # type: ignore[misc]
         return f"math.exp({self._print(exponent)}*math.log{base})"
 
 
-def _print(expression: sympy.Expr) -> str:
+def print_expression(expression: sympy.Expr) -> str:
     """Turn an expression into source, after checking that only whitelisted names and functions occur."""
     functions = {type(f) for f in expression.atoms(sympy.Function)}
     strange = functions - {function for function in FUNCTIONS.values() if isinstance(function, type)}
@@ -119,7 +119,7 @@ class _Source(StencilSource):
         return f"real({value!r})"
 
     def written(self, expression: sympy.Expr) -> str:
-        return _print(expression)
+        return print_expression(expression)
 
     def coefficient(self, m: int, offset: Offset) -> str:
         """Write the coefficient of map ``m`` at an offset; its row is sliced outside the inner loop, as u's is."""
@@ -130,7 +130,7 @@ class _Source(StencilSource):
     def density_at(self, offset: Offset, density: sympy.Expr) -> str:
         value = self.neighbour(offset)
         name = f"f{len(self.differences)}{self.neighbours[offset]}"
-        self.lines += [f"u = {value}", f"{name} = {_print(density)}"]
+        self.lines += [f"u = {value}", f"{name} = {print_expression(density)}"]
         return name
 
 
@@ -200,10 +200,10 @@ def _write_stage(structure: Structure, walls: list[Offset] | None) -> tuple[str,
     carried, sliced = _write_flow(structure, source)
     varying = write_mapped(source, structure.terms, structure.mapped, source.coefficient)
     replacements, (reduced,) = sympy.cse(nonlinear, symbols=sympy.numbered_symbols("s"))
-    source.lines += [f"{name} = {_print(value)}" for name, value in replacements]
+    source.lines += [f"{name} = {print_expression(value)}" for name, value in replacements]
     radius = source.radius
     body = [
-        f"value = keep*old[i] + {' + '.join(products)} + step*({_print(reduced)}{carried}{varying})",
+        f"value = keep*old[i] + {' + '.join(products)} + step*({print_expression(reduced)}{carried}{varying})",
         "kept = value if value > low else low",
         "kept = kept if kept < high else high",
         "lost += abs(value - kept)",
@@ -247,7 +247,7 @@ def _write_bound(structure: Structure, radius: int, walls: list[Offset] | None) 
         slope = sympy.diff(tendency, jet_symbol(order))
         needed = [other for other in orders if jet_symbol(other) in slope.free_symbols]
         weight = f"real({symbol_peak(order, structure.accuracy) / stability_limit(order)!r}){spacing(order)}"
-        slopes = [f"abs({_print(source.jets(end, needed))})" for end in corners(slope, structure.mapped, count)]
+        slopes = [f"abs({print_expression(source.jets(end, needed))})" for end in corners(slope, structure.mapped, count)]
         highest = slopes[0] if len(slopes) == 1 else f"max({', '.join(slopes)})"
         (varying if needed else fixed).append(f"{weight}*{highest}")
     lines = [
@@ -281,12 +281,12 @@ def write_source(structure: Structure) -> str:
         f"RADIUS = {radius}",
         f"OFFSETS = {tuple(walls or ())!r}",
         # written out: numba's cache knows the file, and not what it imports
-        f"OPTIONS = dict({_options()}, cache=CACHE)",
+        f"OPTIONS = dict({options_text()}, cache=CACHE)",
     ]
     return "\n".join(head) + f"\n\n\n{stage}\n\n{bound}"
 
 
-def _options() -> str:
+def options_text() -> str:
     """Write the compiler's options, always in the same order."""
     flags = sorted(driver.OPTIONS["fastmath"])
     others = (f"{name}={value!r}" for name, value in driver.OPTIONS.items() if name != "fastmath")
@@ -339,10 +339,15 @@ def compile_kernel(structure: Structure) -> Kernel:
     Without a writable cache folder the kernel is compiled in memory, which costs a second or two each run.
     """
     text = write_source(structure)
-    module = _load_stored(text) or _load_in_memory(text)
+    module = load_module(text)
     module.stage.compile(driver.stage_type(structure.precision))
     module.bound.compile(driver.bound_type(structure.precision))
     return Kernel(structure, module.RADIUS, module.OFFSETS, module.stage, module.bound)
+
+
+def load_module(text: str) -> ModuleType:
+    """Load a written module from the cache folder, or make it in memory where there is none."""
+    return _load_stored(text) or _load_in_memory(text)
 
 
 def _load_stored(text: str) -> ModuleType | None:

@@ -11,7 +11,10 @@ import sympy
 from video2pde.errors import SettingsError
 
 U, U_X, U_Y, V_X, V_Y = sympy.symbols("u u_x u_y v_x v_y", real=True)
+W, W_X, W_Y = sympy.symbols("w w_x w_y", real=True)
 DENSITY_SYMBOLS = {"u": U, "u_x": U_X, "u_y": U_Y}
+PAIR_SYMBOLS = {**DENSITY_SYMBOLS, "w": W, "w_x": W_X, "w_y": W_Y}
+"""The same where a second field w is recorded beside u."""
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "exp": sympy.exp,
     "log": sympy.log,

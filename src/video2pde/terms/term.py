@@ -20,7 +20,7 @@ from typing import Any
 import sympy
 
 from video2pde.errors import SettingsError
-from video2pde.terms.parse import DENSITY_SYMBOLS, parse_density, U, U_X, U_Y, V_X, V_Y
+from video2pde.terms.parse import DENSITY_SYMBOLS, parse_density, U, U_X, U_Y, V_X, V_Y, W_X, W_Y
 
 MOST_PRODUCTS, MOST_SUMMANDS = 6_000, 500
 """Products that are multiplied out, and summands that a part may have then: more take minutes to derive and compile."""
@@ -29,25 +29,26 @@ Order = tuple[int, int]
 """How often a derivative acts along x and along y."""
 
 
-def jet_symbol(order: Order) -> sympy.Symbol:
-    """Name a derivative of u: (0, 0) is ``u``, (2, 1) is ``u_xxy``."""
+def jet_symbol(order: Order, field: str = "u") -> sympy.Symbol:
+    """Name a derivative of u, or of a second field: (0, 0) is ``u``, (2, 1) is ``u_xxy``."""
     letters = "x" * order[0] + "y" * order[1]
-    return sympy.Symbol(f"u_{letters}" if letters else "u", real=True)
+    return sympy.Symbol(f"{field}_{letters}" if letters else field, real=True)
 
 
-@lru_cache(maxsize=1)
-def _jet_orders() -> dict[sympy.Symbol, Order]:
-    return {jet_symbol((i, j)): (i, j) for i in range(7) for j in range(7 - i)}
+@lru_cache(maxsize=2)
+def _jet_orders(field: str = "u") -> dict[sympy.Symbol, Order]:
+    return {jet_symbol((i, j), field): (i, j) for i in range(7) for j in range(7 - i)}
 
 
 def total_derivative(expression: sympy.Expr, axis: int) -> sympy.Expr:
     """Differentiate along x (axis 0) or y (axis 1) by the chain rule; v_x and v_y depend on time alone."""
-    orders = _jet_orders()
     result = sympy.Integer(0)
-    for symbol in expression.free_symbols & set(orders):
-        i, j = orders[symbol]
-        higher = (i + 1, j) if axis == 0 else (i, j + 1)
-        result += sympy.diff(expression, symbol) * jet_symbol(higher)
+    for field in ("u", "w"):
+        orders = _jet_orders(field)
+        for symbol in expression.free_symbols & set(orders):
+            i, j = orders[symbol]
+            higher = (i + 1, j) if axis == 0 else (i, j + 1)
+            result += sympy.diff(expression, symbol) * jet_symbol(higher, field)
     return result
 
 
@@ -61,7 +62,7 @@ class Part:
     @property
     def uses_gradient(self) -> bool:
         """Tell whether the density needs derivatives of the data."""
-        return bool(self.density.free_symbols & {U_X, U_Y})
+        return bool(self.density.free_symbols & {U_X, U_Y, W_X, W_Y})
 
     @property
     def strong(self) -> sympy.Expr:
@@ -109,8 +110,11 @@ class Term:
     parts: tuple[Part, ...]
 
     @classmethod
-    def of(cls, name: str, *parts: tuple[str, str]) -> Term:
-        """Define a term by (derivative, density) texts, such as ``("xx", "u"), ("yy", "u")``."""
+    def of(cls, name: str, *parts: tuple[str, str], symbols: Mapping[str, sympy.Symbol] = DENSITY_SYMBOLS) -> Term:
+        """Define a term by (derivative, density) texts, such as ``("xx", "u"), ("yy", "u")``.
+
+        ``symbols``: what the densities may hold beside v_x and v_y.
+        """
         if not name.isidentifier() or len(name) > 40:
             raise SettingsError(f"'{name}' cannot name a term: use letters, digits and _ (40 at most)")
         if not parts:
@@ -118,11 +122,11 @@ class Term:
         for derivative, _ in parts:
             if set(derivative) - {"x", "y"} or len(derivative) > 4:
                 raise SettingsError(f"term '{name}': the derivative '{derivative}' must be up to four letters x, y")
-        symbols = {**DENSITY_SYMBOLS, "v_x": V_X, "v_y": V_Y}
+        known = {**symbols, "v_x": V_X, "v_y": V_Y}
         return cls(
             name,
             tuple(
-                Part(parse_density(density, symbols), (derivative.count("x"), derivative.count("y")))
+                Part(parse_density(density, known), (derivative.count("x"), derivative.count("y")))
                 for derivative, density in parts
             ),
         )
@@ -135,7 +139,11 @@ class Term:
     @cached_property
     def jets(self) -> tuple[Order, ...]:
         """The derivatives of u that :attr:`strong` needs, lowest first."""
-        orders = _jet_orders()
+        return self.jets_of("u")
+
+    def jets_of(self, field: str) -> tuple[Order, ...]:
+        """Return the derivatives of one field, u or w, that :attr:`strong` needs, lowest first."""
+        orders = _jet_orders(field)
         return tuple(sorted((orders[s] for s in self.strong.free_symbols & set(orders)), key=lambda o: (sum(o), o)))
 
     @property

@@ -8,7 +8,7 @@ from fractions import Fraction
 import sympy
 
 from video2pde.numbers import superscript
-from video2pde.terms.parse import U, U_X, U_Y, V_X, V_Y
+from video2pde.terms.parse import U, U_X, U_Y, V_X, V_Y, W
 from video2pde.terms.term import Order, Part, Term
 
 _GRADIENT = sympy.Symbol("G", real=True)
@@ -71,8 +71,8 @@ def _operator(parts: tuple[Part, ...]) -> Words | None:
             inner = _expression(slope)
             return Words(rf"\nabla\cdot\left({inner.latex}\,\nabla u\right)", f"∇·({inner.text}∇u)")
         inner = _expression(density)
-        if density == U:
-            return Words(latex + "u", text + "u")
+        if density in (U, W):
+            return Words(latex + density.name, text + density.name)
         return Words(rf"{latex}\left({inner.latex}\right)", f"{text}({inner.text})")
     return None
 
