@@ -229,7 +229,7 @@ def _advance(
     if scene.outside is None or scene.rim is None:
         region = (np.zeros((0, 0), bool), nothing, nothing)
     else:
-        region = (scene.outside, *(np.ascontiguousarray(part[window]) for part in scene.rim))
+        region = (np.array(scene.outside), *(np.array(part[window]) for part in scene.rim))
     status, frame, _ = _compile_loop()(
         kernel.stage,
         kernel.bound,
@@ -237,7 +237,7 @@ def _advance(
         state,
         out,
         buffers,
-        np.ascontiguousarray(times[window]),
+        np.array(times[window]),
         (law.vector, (1 / scene.grid.dx, 1 / scene.grid.dy), EDGES[settings.boundary]),
         region,
         (settings.safety, settings.max_substeps, allowed),
