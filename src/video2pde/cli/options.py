@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 RECORDING = Group("Recording", sort_key=1)
 SETTINGS = Group("Settings", sort_key=2)
 LISTS = ("crop", "grid")  # given as 1,2,3
-WORDS = ("colours", "edges", "kymograph", "observable", "scale", "mask", "times")
+NAMES = ("channels",)  # given as a,b: numbers or words
+WORDS = ("colours", "edges", "kymograph", "observable", "scale", "mask", "second", "times")
 MAYBE = ("reference", "dark", "start", "border", "channel")  # numbers or words
 
 
@@ -59,6 +60,10 @@ class RecordingOptions:
         str | None, _recording("The camera without light: a picture, its name in the folder, or a level.")
     ] = None
     channel: Annotated[str | None, _recording("Channel that is read: its name in the file, or its number.")] = None
+    channels: Annotated[
+        str | None, _recording("Two channels as two fields u and w, whose laws are found together, such as r,g.")
+    ] = None
+    second: Annotated[str | None, _recording("Recording of the second field, where it is a file of its own.")] = None
     z: Annotated[str | None, _recording("Plane that is read of a stack in depth, counted from 1.")] = None
     series: Annotated[str | None, _recording("Series of a microscope's file: its name, or its number.")] = None
     times: Annotated[str | None, _recording("CSV file with the times of the frames (file,time).")] = None
@@ -95,6 +100,9 @@ def _as_toml(name: str, value: str | bool) -> str:
         if not all(is_number(part) for part in numbers):
             return json.dumps(text)
         return f"[{text}]" if len(numbers) > 1 else text
+    if name in NAMES:
+        parts = [part.strip() for part in text.split(",")]
+        return json.dumps([int(part) if part.isdigit() else part for part in parts])
     if name in LISTS:
         return f"[{text}]" if all(is_number(part) for part in text.split(",")) else json.dumps(text)
     return json.dumps(text) if name in WORDS else text

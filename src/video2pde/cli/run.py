@@ -64,6 +64,11 @@ def run(
         video2pde run film.mp4 --out result --preset quick
         video2pde run film.mp4 --out result --set calibration.replicates=200 --latex
         video2pde run pictures/ --out frap --preset frap --law laplacian --reference before.tif --dark dark.tif
+
+    Two dyes or fluorophores in two channels are two fields u and w, whose laws are found together:
+
+        video2pde run two.mp4 --out result --channels r,g --observable bright
+        video2pde run two.tif --out result --channels 1,2 --observable bright --law "laplacian,u_w; laplacian_w,u_w"
     """
     _follow(film, out, recording, law.joined(settings), latex=latex, figures=figures, overwrite=overwrite)
 
@@ -169,6 +174,13 @@ def report(
         video2pde report result
         video2pde report result --latex
     """
+    from video2pde.pair.record import holds_pair
+
+    if holds_pair(folder):
+        from video2pde.pair.publish import render_pair
+
+        tell(f"report: {render_pair(folder, latex, figures)}")
+        return
     from video2pde.publish import render_folder
 
     tell(f"report: {render_folder(folder, latex, figures)}")
@@ -201,10 +213,15 @@ def _follow(
 ) -> None:
     """Run the pipeline, show how it goes on, and print what it found; ``choices`` are those of ``run_pipeline``."""
     settings = options.load(recording)
-    from video2pde.pipeline import run_pipeline
+    from video2pde.pair.read import is_pair
     from video2pde.runs.events import choose_events
     from video2pde.runs.memory import check_recording
 
+    run_pipeline: Callable[..., Any]
+    if is_pair(settings):
+        from video2pde.pair.pipeline import run_pair as run_pipeline
+    else:
+        from video2pde.pipeline import run_pipeline
     check_recording(film, settings)
     logging.captureWarnings(True)  # into log.txt: a library's warnings would tear the display apart
     try:

@@ -14,7 +14,7 @@ from video2pde.field import Field, Grid
 from video2pde.files import atomic_write
 from video2pde.units import require_unit
 
-IMAGE_UNITS = "image units"
+IMAGE_UNITS, EXTENT = "image units", 200.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,31 +101,29 @@ class Pair:
         return target
 
 
-def load_arrays(path: Path) -> Pair | None:
-    """Read an ``.npz`` file with the arrays u and w, and times or dt, dx and dy as far as they are there.
-
-    None where the file holds no such two arrays: it may be a recording of another kind.
-    """
+def load_arrays(path: Path, names: tuple[str, str]) -> Pair:
+    """Read two arrays (t, y, x) of an ``.npz`` file as they are, with times or dt, dx and dy as far as they are there."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            if not {"u", "w"} <= set(stored.files):
-                return None
             held = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} cannot be read as two arrays u and w: {error}") from None
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise InputError(f"{path} cannot be read as arrays: {error}") from None
+    missing = [name for name in names if name not in held]
+    if missing:
+        raise InputError(f"{path} holds no array '{missing[0]}'; it has {', '.join(held)} (--channels names two of them)")
     if "times" not in held and "dt" not in held:
-        raise InputError(f"{path} holds u and w without their times; add an array 'times' (s), or 'dt'")
-    u, w = (np.asarray(held[name]) for name in ("u", "w"))
-    if u.shape != w.shape or u.ndim != 3:
-        raise InputError(f"{path}: u has the shape {u.shape} and w {w.shape}; both must be (t, y, x)")
-    for name, values in (("u", u), ("w", w)):
+        raise InputError(f"{path} does not say when its frames were taken; add an array 'times' (s), or 'dt'")
+    u, w = (np.asarray(held[name]) for name in names)
+    if u.shape != w.shape or u.ndim != 3 or len(u) < 2:
+        raise InputError(f"{path}: {names[0]} has the shape {u.shape}, {names[1]} {w.shape}; both must be (t, y, x)")
+    for name, values in zip(names, (u, w), strict=True):
         if not np.issubdtype(values.dtype, np.number) or not np.isfinite(values).all():
             raise InputError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
     times = np.asarray(held["times"], float) if "times" in held else np.arange(len(u)) * float(held["dt"])
-    dx = float(held["dx"]) if "dx" in held else 200.0 / max(u.shape[1:])
+    dx = float(held["dx"]) if "dx" in held else EXTENT / max(u.shape[1:])
     dy = float(held["dy"]) if "dy" in held else dx
     unit = require_unit(str(held["unit"])) if "unit" in held else IMAGE_UNITS
     if not (dx > 0 and dy > 0):
         raise InputError(f"{path}: dx = {dx:g} and dy = {dy:g} must be positive")
     grid = Grid(u.shape[1], u.shape[2], u.shape[1] * dy, u.shape[2] * dx, unit or IMAGE_UNITS)
-    return Pair(Field(u.astype(np.float32), times, grid), Field(w.astype(np.float32), times, grid))
+    return Pair(Field(u.astype(np.float32), times, grid), Field(w.astype(np.float32), times, grid), names)

@@ -77,8 +77,8 @@ class PairLaw:
     def equations(self) -> Words:
         """Both laws: one under the other in LaTeX, in one line of text."""
         lines = [self.equation(field) for field in FIELDS]
-        rows = r" \\ ".join(line.latex.replace(" = ", " &= ", 1) for line in lines)
-        return Words(rf"\begin{{aligned}} {rows} \end{{aligned}}", ";  ".join(line.text for line in lines))
+        rows = r" \\ ".join(line.latex.replace(" = ", " & = ", 1) for line in lines)
+        return Words(rf"\begin{{array}}{{rl}} {rows} \end{{array}}", ";  ".join(line.text for line in lines))
 
     @property
     def runs_forward(self) -> bool:

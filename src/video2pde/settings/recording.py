@@ -61,6 +61,14 @@ class RecordingSettings(Section):
         description="the colour that is read: luma, r, g, b, a channel's name in the file or its number (from 1), or "
         "weights of the channels; auto: luma, or the channel with clearly more contrast to noise",
     )
+    channels: tuple[Count | str, Count | str] | None = Field(
+        None,
+        description="two channels that are read as two fields u and w, whose laws are found together: names or numbers "
+        "(from 1), or the names of two arrays of an .npz file; none: one field",
+    )
+    second: str | None = Field(
+        None, description="recording of the second field w, where it is a file or folder of its own; none: there is none"
+    )
     z: Count | None = Field(
         None, description="which plane is read of a stack in depth that was taken again and again, counted from 1"
     )

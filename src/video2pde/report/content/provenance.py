@@ -13,7 +13,12 @@ from video2pde.settings import Settings
 
 def tell_settings(story: Story) -> Section:
     """List every value used, those that differ from the default first."""
-    used = _flatten(story.run.settings)
+    return settings_section(story.run.settings)
+
+
+def settings_section(settings: Settings) -> Section:
+    """List every value of some settings, those that differ from the default first."""
+    used = _flatten(settings)
     plain = _flatten(Settings())
     changed = [key for key in used if used[key] != plain.get(key)]
     rest = [key for key in used if key not in changed]
