@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
 
@@ -197,13 +197,16 @@ class CameraOptions:
     vignetting: Annotated[float | None, _camera("Share of the light that the corners lose.")] = None
     crf: Annotated[int | None, _camera("H.264 quality: 0 lossless, 18 good (default), 51 worst.")] = None
     camera_seed: Annotated[int | None, _camera("Seed of noise and flicker alone.")] = None
-    container: Annotated[str | None, _camera("mp4, mkv or mov.")] = None
+    container: Annotated[str | None, _camera("mp4, mkv or mov; tif: a 16-bit stack (two fields alone).")] = None
+    colours: Annotated[str | None, _camera("Colours of a film of two fields: 4:2:0 (default) or 4:4:4.")] = None
 
     def make(self, seed: int | None) -> Camera:
         """Build the camera; ``seed`` is used for its noise unless it has its own."""
         from video2pde.recording.synth import Camera
 
         given: dict[str, Any] = {key: value for key, value in asdict(self).items() if value is not None}
+        if given.pop("colours", None) is not None:
+            raise InputError("--colours is for films of two fields; a film of one is grey")
         noise_seed = given.pop("camera_seed", seed)
         if noise_seed is not None:
             given["seed"] = noise_seed
@@ -221,7 +224,9 @@ NO_LAW, NO_CAMERA = LawOptions(), CameraOptions()
 def synth(
     case: Annotated[
         str | None,
-        Parameter(help="A, B, C, C-alt, Fisher, drift, noise, static, demo, or a laboratory recording (--list)."),
+        Parameter(
+            help="A, B, C, C-alt, Fisher, drift, noise, static, demo, a laboratory recording, two fields (--list)."
+        ),
     ] = None,
     /,
     *,
@@ -250,6 +255,11 @@ def synth(
 
         video2pde synth C --out turning --deviation rotation=0.03 --noise 0.01
         video2pde synth frap --out sheet
+
+    Or two fields that react, red and green in a film, or the channels of a stack:
+
+        video2pde synth gray-scott --out spots --size 240x240 --frames 120 --noise 0.01
+        video2pde synth reagents --out drops --container tif --size 160x160 --frames 60
     """
     if list_:
         tell(_list_cases())
@@ -258,9 +268,11 @@ def synth(
         raise InputError(
             "synth needs a case and --out DIR, such as 'synth C --out known'; synth --list names the cases"
         )
-    from video2pde.recording.synth import DEMO_CAMERA, DEMO_CASE, LABORATORY, write_laboratory
+    from video2pde.recording.synth import DEMO_CAMERA, DEMO_CASE, LABORATORY, SYSTEMS, write_laboratory
 
-    if case in LABORATORY:
+    if case in SYSTEMS:
+        written = _render_system(case, law, camera, deviation, out, Display(quiet))
+    elif case in LABORATORY:
         _refuse_options(f"the recording '{case}'", law, camera, deviation, but=("seed", "laplacian"))
         with staged_folder(out) as folder:
             written = write_laboratory(case, folder, law.seed or 0, law.laplacian)
@@ -286,6 +298,23 @@ def _render(case: Case, camera: Camera, deviation: str | None, out: Path, displa
     return film
 
 
+def _render_system(
+    name: str, law: LawOptions, camera: CameraOptions, deviation: str | None, out: Path, display: Display
+) -> Path:
+    """Render a recording of two fields; its law is fixed, its seed, length and camera are not."""
+    from video2pde.recording.synth import make_system, write_system
+
+    kept = ("seed", "duration")
+    _refuse_options(f"the law of '{name}'", law, NO_CAMERA, deviation, but=kept)
+    form = "tif" if camera.container == "tif" else camera.colours or "4:2:0"
+    if camera.container == "tif" and camera.colours is not None:
+        raise InputError("a stack has two channels of its own; leave --colours out")
+    filmed = replace(camera, container=None if form == "tif" else camera.container, colours=None)
+    system = make_system(name, law.seed, law.duration)
+    with staged_folder(out) as folder, display.task(f"rendering {name}") as report:
+        return write_system(system, folder, filmed.make(law.seed), form, report)
+
+
 def _refuse_options(
     what: str, law: LawOptions, camera: CameraOptions, deviation: str | None, but: tuple[str, ...] = ()
 ) -> None:
@@ -298,7 +327,7 @@ def _refuse_options(
 
 
 def _list_cases() -> str:
-    from video2pde.recording.synth import DEMO_CASE, DEVIATIONS, LABORATORY, PRESETS
+    from video2pde.recording.synth import DEMO_CASE, DEVIATIONS, LABORATORY, PRESETS, SYSTEMS
 
     lines = []
     for name, case in {**PRESETS, DEMO: DEMO_CASE}.items():
@@ -306,6 +335,8 @@ def _list_cases() -> str:
         lines.append(f"{name:8} {case.truth['equation']}, v = ({vx:g}, {vy:g}), background {case.background:g}")
     lines += ["", "recordings as a laboratory makes them:"]
     lines += [f"{entry.name:8} {entry.words}" for entry in LABORATORY.values()]
+    lines += ["", "two fields (run with --channels):"]
+    lines += [f"{entry.name:16} {entry.words}" for entry in SYSTEMS.values()]
     lines += ["", "deviations (--deviation NAME or NAME=STRENGTH; usual strength):"]
     lines += [f"{entry.name:11} {entry.usual:<6g} {entry.words}" for entry in DEVIATIONS.values()]
     return "\n".join(lines)

@@ -65,8 +65,14 @@ def simulate(
         video2pde simulate run --from u0.npy --duration 5 --fps 10 --out u.npz
         video2pde simulate run --ensemble 50 --out band.npz
 
-    Of an ensemble, .npz holds the mean and the 5–95 % band; the other forms show the mean.
+    Of an ensemble, .npz holds the mean and the 5–95 % band; the other forms show the mean. Two fields start from a
+    frame of their own recording, or from an .npz file with the arrays u and w, and are written as .npz.
     """
+    from video2pde.pair.model import is_pair_model
+
+    if is_pair_model(model):
+        _simulate_pair(model, from_, frame, duration, fps, out, Display(settings.quiet))
+        return
     from video2pde.using.ensemble import simulate_ensemble
     from video2pde.using.films import SUFFIXES, write_simulation
     from video2pde.using.modelfile import SavedModel
@@ -89,6 +95,40 @@ def simulate(
         else:
             rollout = _require_whole(law.simulate(start.values, times, drift), display)
             write_simulation(out, times, rollout.values, dark=dark)
+    tell(out)
+
+
+def _simulate_pair(
+    model: Path,
+    given: Path | None,
+    frame: int | None,
+    duration: float | None,
+    fps: float | None,
+    out: Path,
+    display: Display,
+) -> None:
+    """Simulate two fields from a frame of their recording, or from the arrays u and w of a file."""
+    import numpy as np
+
+    from video2pde.pair.fields import Pair
+    from video2pde.pair.model import PairModel
+    from video2pde.pair.starts import find_pair_start
+
+    if out.suffix.lower() != ".npz":
+        raise InputError(f"--out {out}: two fields are written as arrays; give a name that ends in .npz")
+    law = PairModel.load(model)
+    start, begin = find_pair_start(law, model, given, frame)
+    seconds, rate = duration if duration is not None else law.duration, fps if fps is not None else 1 / law.interval
+    if not (0 < seconds < math.inf and 0 < rate < math.inf) or seconds * rate > LONGEST:
+        raise InputError(
+            f"--duration {seconds:g} and --fps {rate:g} must be positive, and make {LONGEST} frames at most"
+        )
+    times = begin + np.linspace(0.0, seconds, max(1, round(seconds * rate)) + 1)
+    with display.task("simulating"):
+        found = law.simulate(start, times)
+    if found.failure:
+        raise StageError(f"the simulation stopped: {found.failure}")
+    Pair.of(found.values, times, law.grid).save(out)
     tell(out)
 
 
@@ -135,10 +175,11 @@ def export(
     video2pde export run --to pypde --out law_pypde.py
     """
     from video2pde.files import atomic_write
+    from video2pde.pair.model import export_pair, is_pair_model, PairModel
     from video2pde.using.export import export_model
     from video2pde.using.modelfile import SavedModel
 
-    text = export_model(SavedModel.load(model), to)
+    text = export_pair(PairModel.load(model), to) if is_pair_model(model) else export_model(SavedModel.load(model), to)
     if out is None:
         sys.stdout.write(text)
         return
@@ -169,6 +210,7 @@ def analyse(
     from video2pde.using.modelfile import SavedModel
     from video2pde.using.starts import find_field, find_start
 
+    _refuse_pair(model, "analysed")
     law = SavedModel.load(model)
     first = None
     if from_ is not None or find_field(model) is not None:
@@ -201,6 +243,7 @@ def apply(
     from video2pde.using.transfer import apply_model
 
     display = Display(settings.quiet)
+    _refuse_pair(model, "applied to another recording")
     law = SavedModel.load(model)
     own = None if against is None else SavedModel.load(against)
     chosen = settings.load(recording)
@@ -215,6 +258,13 @@ def apply(
         if json_
         else _tabulate(found, field.grid.unit)
     )
+
+
+def _refuse_pair(model: Path, what: str) -> None:
+    from video2pde.pair.model import is_pair_model
+
+    if is_pair_model(model):
+        raise InputError(f"the laws of two fields cannot be {what} yet; simulate and export take them")
 
 
 def _given_settings(settings: SettingsOptions) -> Settings | None:

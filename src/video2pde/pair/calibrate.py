@@ -241,17 +241,27 @@ class _World:
         slopes = np.zeros((count, len(laws) - 1))
         failed = [""] * count
         rollouts = [*laws, *[point.law] * count]
-        for part, found, reasons in roll_chunks(rollouts, np.concatenate([around, starts]), problem.times, problem.scene):
+        for part, found, reasons in roll_chunks(
+            rollouts, np.concatenate([around, starts]), problem.times, problem.scene
+        ):
             frames = np.arange(part.start, part.stop)
             pictures = problem.derivatives(found[: len(laws)], problem.steps(point.law))
             errors = np.stack(
-                [own - self.truth[:, part] - noise(frames) for own, noise in zip(found[len(laws) :], noises, strict=True)]
+                [
+                    own - self.truth[:, part] - noise(frames)
+                    for own, noise in zip(found[len(laws) :], noises, strict=True)
+                ]
             )
             failed = reasons[len(laws) :]
             products = inner_products(pictures, np.where(np.isfinite(errors), errors, 0.0), problem.scale)
             slopes += np.where(problem.split.counted[part, None, None], products, 0.0).sum(axis=0).T
         size = len(point.law.vector)
         return [None if bad else self.linear.solve(slope)[:size] for slope, bad in zip(slopes, failed, strict=True)]
+
+
+def _constant(picture: Array, frames: NDArray[np.int64]) -> Array:
+    """Return a picture (2, 1, y, x) in every frame."""
+    return np.broadcast_to(picture, (2, len(frames), *picture.shape[2:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +287,7 @@ def _bootstrap(
     for index in (0, 1):
         raised = np.zeros((2, 1, *shape[2:]))
         raised[index] = OFFSET
-        noises.append(lambda frames, raised=raised: np.broadcast_to(raised, (2, len(frames), *shape[2:])))
+        noises.append(partial(_constant, raised))
     for seed in range(options.replicates):
         order = draw_blocks(world.frames, world.length, np.random.default_rng((options.seed, seed)))
         noises.append(partial(world.drawn, order))
@@ -317,7 +327,7 @@ def _encoding(problem: PairProblem) -> Encoding:
 
 
 def _statistics(draws: Array, found: Array, blocks: float) -> Correction:
-    """Take the bias by noise off; the half-width is Student's, or that of the replicates' quantiles where it is larger."""
+    """Take the bias by noise off; the half-width is Student's, or that of the quantiles where it is larger."""
     bias, median = draws.mean(axis=0) - found, np.median(draws, axis=0)
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     half = student.ppf(0.975, max(blocks - 1, 1)) * draws.std(axis=0, ddof=1)
@@ -347,12 +357,16 @@ def discretisation_bias(problem: PairProblem, point: Point, linear: Linear) -> A
     fine, cells = halve_pitch(grid), grid.pitch == "cells"
     start = np.stack([refine_frame(smooth_frame(part), fine) for part in point.initial])
     truth = np.empty_like(problem.values)
-    for part, found, reasons in roll_chunks([point.law], start[None], problem.times, Scene(fine, problem.scene.settings)):
+    for part, found, reasons in roll_chunks(
+        [point.law], start[None], problem.times, Scene(fine, problem.scene.settings)
+    ):
         if reasons[0]:
             return nothing
         for index in (0, 1):
             values = found[0, index]
-            truth[index, part] = deconvolve_cells(average_cells(values)) if cells else values[:, ::2, ::2]
+            truth[index, part] = (
+                deconvolve_cells(average_cells(values).astype(np.float32)) if cells else values[:, ::2, ::2]
+            )
     own = np.empty_like(truth)
     for part, found, reasons in roll_chunks([point.law], truth[None, :, 0].astype(float), problem.times, problem.scene):
         if reasons[0]:

@@ -1,8 +1,8 @@
 """Test of fit of two laws: what they leave of the weak system against what noise must leave, and who is suspected.
 
-Weak residuals are averages over test functions, nearly free of noise (see ``fit``). A law passes where it leaves no more
-than noise does, within chance. Each term that the law does not have stands as a suspect: how much of what is left would
-it remove, and how probable is that by chance.
+Weak residuals are averages over test functions, nearly free of noise (see ``fit``). A law passes where it leaves no
+more than noise does, within chance. Each term that the law does not have stands as a suspect: how much of what is left
+would it remove, and how probable is that by chance.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ def _is_encoded(encoding: Encoding | None) -> bool:
     return encoding is not None and encoding.b_frames is not None
 
 
-def _check(
-    columns: PairColumns, system: WeakSystem, index: int, law: PairLaw, noise: float, encoded: bool
-) -> PairFit:
+def _check(columns: PairColumns, system: WeakSystem, index: int, law: PairLaw, noise: float, encoded: bool) -> PairFit:
     field, independent = FIELDS[index], count_independent(columns)
     own = law.law(field)
     signal = max(float(system.b @ system.b), 1e-300)
@@ -107,7 +105,7 @@ def _check(
 def _suspects(
     field: str, system: WeakSystem, own: Mapping[str, float], residual: Array, independent: float
 ) -> tuple[PairSuspect, ...]:
-    """Ask each term that the law lacks how much of the residual it would remove, beside the law's own terms refitted."""
+    """Ask each term that the law lacks how much of the residual it would remove, the law's own being refitted."""
     theta = system.columns(tuple(own))
     left = residual - theta @ solve_columns(theta, residual, RANK)
     moving = [name for name, (whose, _) in MOVES.items() if whose == field]
@@ -129,6 +127,6 @@ def _suspects(
 
 def _words(field: str, name: str, value: float, removes: float) -> str:
     if name in DRIFTING:
-        axis = MOVES[name][1]
-        return f"the medium may move along {axis} with {-value:.3g} a second: that would explain {removes:.0%} of what is left"
+        moves = f"the medium may move along {MOVES[name][1]} with {-value:.3g} a second"
+        return f"{moves}: that would explain {removes:.0%} of what is left"
     return f"{value:.3g} {describe(PAIR_TERMS[name]).text} in {field}_t would explain {removes:.0%} of what is left"

@@ -13,7 +13,8 @@ that go on to rollouts are the combinations of both equations' candidates, the b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from itertools import product
 
 import numpy as np
@@ -77,7 +78,7 @@ class EquationSearch:
     expected: float
     independent: float
     subsets: int
-    inclusion: Mapping[str, float] = field(default_factory=dict)
+    inclusion: Mapping[str, float] = dataclass_field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,7 @@ def count_independent(columns: PairColumns) -> float:
     """Count the test functions that fit beside each other into the window, at least one."""
     widths, reach = columns.widths, columns.widths.reach[0]
     volume = float(columns.inside.sum()) * max(1, len(columns.times) - 2 * reach)
-    return max(2.0, volume / (OVERLAP * widths.t * widths.y * widths.x))
+    return max(2.0, volume / float(OVERLAP * widths.t * widths.y * widths.x))
 
 
 def parse_law(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -189,7 +190,8 @@ def _search(
     rivals = [
         found
         for found in able[1:]
-        if found.criterion <= best.criterion + CLOSE or (found.frequency >= OFTEN and found.frequency > best.frequency / 4)
+        if found.criterion <= best.criterion + CLOSE
+        or (found.frequency >= OFTEN and found.frequency > best.frequency / 4)
     ]
     inclusion = {term: sum(term in terms for terms in drawn) / max(len(drawn), 1) for term in listed}
     return EquationSearch(
@@ -256,7 +258,7 @@ def _combine(searches: Sequence[EquationSearch], most: int) -> dict[str, PairLaw
     pairs = sorted(
         product(searches[0].candidates, searches[1].candidates), key=lambda pair: pair[0].criterion + pair[1].criterion
     )
-    laws = {}
+    laws: dict[str, PairLaw] = {}
     for first, second in pairs[:most]:
         law = PairLaw.of(first.coefficients, second.coefficients)
         laws[f"system {len(laws) + 1}"] = law

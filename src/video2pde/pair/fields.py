@@ -85,6 +85,12 @@ class Pair:
         """Make a pair of two arrays (t, y, x) of evenly spaced frames; see ``Field.from_array``."""
         return cls(Field.from_array(u, dt, dx, dy, unit), Field.from_array(w, dt, dx, dy, unit))
 
+    @classmethod
+    def of(cls, values: NDArray[np.floating], times: NDArray[np.float64], grid: Grid) -> Pair:
+        """Make a pair of values (2, t, y, x)."""
+        first, second = (Field(np.asarray(part, np.float32), times, grid) for part in values)
+        return cls(first, second)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write both fields to an ``.npz`` file that ``run`` reads: u, w, times, and the size of a cell."""
         grid, target = self.grid, Path(path)
@@ -102,7 +108,7 @@ class Pair:
 
 
 def load_arrays(path: Path, names: tuple[str, str]) -> Pair:
-    """Read two arrays (t, y, x) of an ``.npz`` file as they are, with times or dt, dx and dy as far as they are there."""
+    """Read two arrays (t, y, x) of an ``.npz`` file as they are, with times or dt, and dx and dy if they are there."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             held = {name: stored[name] for name in stored.files}
@@ -110,7 +116,9 @@ def load_arrays(path: Path, names: tuple[str, str]) -> Pair:
         raise InputError(f"{path} cannot be read as arrays: {error}") from None
     missing = [name for name in names if name not in held]
     if missing:
-        raise InputError(f"{path} holds no array '{missing[0]}'; it has {', '.join(held)} (--channels names two of them)")
+        raise InputError(
+            f"{path} holds no array '{missing[0]}'; it has {', '.join(held)} (--channels names two of them)"
+        )
     if "times" not in held and "dt" not in held:
         raise InputError(f"{path} does not say when its frames were taken; add an array 'times' (s), or 'dt'")
     u, w = (np.asarray(held[name]) for name in names)
@@ -119,7 +127,7 @@ def load_arrays(path: Path, names: tuple[str, str]) -> Pair:
     for name, values in zip(names, (u, w), strict=True):
         if not np.issubdtype(values.dtype, np.number) or not np.isfinite(values).all():
             raise InputError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
-    times = np.asarray(held["times"], float) if "times" in held else np.arange(len(u)) * float(held["dt"])
+    times = np.asarray(held["times"] if "times" in held else np.arange(len(u)) * float(held["dt"]), np.float64)
     dx = float(held["dx"]) if "dx" in held else EXTENT / max(u.shape[1:])
     dy = float(held["dy"]) if "dy" in held else dx
     unit = require_unit(str(held["unit"])) if "unit" in held else IMAGE_UNITS

@@ -74,12 +74,13 @@ def _snapshots(observed: Pair, scores: PairScores) -> Figure:
     moments = np.unique(np.linspace(0, len(observed) - 1, MOMENTS).round().astype(int))
     figure = Figure(figsize=(1.7 * len(moments) + 0.6, 6.6))
     axes = figure.subplots(4, len(moments), squeeze=False)
-    for row, (part, own, what) in enumerate(
-        (part, own, what)
-        for index, part in enumerate(observed.fields)
-        for own, what in ((part.values, "recorded"), (predicted[index], "predicted"))
-    ):
-        low, high = float(part.values.min()), float(part.values.max())
+    rows = [
+        (recorded, shown, what)
+        for recorded, own in zip(observed.values, predicted, strict=True)
+        for shown, what in ((recorded, "recorded"), (own, "predicted"))
+    ]
+    for row, (recorded, own, what) in enumerate(rows):
+        low, high = float(recorded.min()), float(recorded.max())
         for axis, moment in zip(axes[row], moments, strict=True):
             axis.imshow(own[moment], vmin=low, vmax=high, cmap=style.SEQUENTIAL)
             axis.set(xticks=[], yticks=[])

@@ -7,7 +7,7 @@ gradients is expanded and evaluated from central differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -62,7 +62,7 @@ class _PairSource(StencilSource):
         self.lines.append(f"{name} = {print_expression(density)}")
         return name
 
-    def jets(self, expression: sympy.Expr, jets: Iterable[Order] = ()) -> sympy.Expr:
+    def differenced(self, expression: sympy.Expr) -> sympy.Expr:
         """Replace the derivatives of both fields in an expression by their differences on the grid."""
         term = Term("", (Part(expression),))
         names = {
@@ -79,7 +79,7 @@ class _PairSource(StencilSource):
 
     def _discrete(self, part: Part) -> sympy.Expr:
         if part.uses_gradient or part.derivative == (0, 0):
-            return self.jets(part.strong)
+            return self.differenced(part.strong)
         return sympy.Symbol(self.difference(part.derivative, part.density))
 
     def loop(self, r: int, before: list[str], body: list[str]) -> list[str]:
@@ -103,7 +103,9 @@ def _write_stage(laws: Sequence[Sequence[Term]]) -> tuple[str, int]:
     own = [source.value(field, (0, 0)) for field in FIELDS]
     r = source.radius
     inner = f"j + {r}, {r}:{r} + nx"
-    before = [f"{side}{field} = {array}{field}[{inner}]" for side, array in (("old", "b"), ("new", "o")) for field in FIELDS]
+    before = [
+        f"{side}{field} = {array}{field}[{inner}]" for side, array in (("old", "b"), ("new", "o")) for field in FIELDS
+    ]
     body = [
         f"new{field}[i] = keep*old{field}[i] + rest*{here} + step*({print_expression(rate)})"
         for field, here, rate in zip(FIELDS, own, reduced, strict=True)
@@ -133,7 +135,7 @@ def _write_bound(laws: Sequence[Sequence[Term]], radius: int) -> str:
             for order in sorted({order for term in terms for order in term.jets_of(field)}):
                 slope = sympy.diff(tendency, jet_symbol(order, field))
                 weight = f"{symbol_peak(order, ACCURACY) / stability_limit(order)!r}{spacing(order)}"
-                parts.append(f"{weight}*abs({print_expression(source.jets(slope))})")
+                parts.append(f"{weight}*abs({print_expression(source.differenced(slope))})")
         rates.append(" + ".join(parts))
     body = [f"first = {rates[0]}", f"second = {rates[1]}", "top = first if first > top else top"]
     lines = [

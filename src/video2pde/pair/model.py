@@ -176,7 +176,9 @@ def export_pair(model: PairModel, form: str) -> str:
             for term in getattr(model.fields_, field).terms
         ]
         head = [r"\begin{equation}", model.law.equations.latex, r"\end{equation}", r"\begin{tabular}{llrll}"]
-        return "\n".join([*head, r"  law & term & coefficient & 95\,\% interval & unit \\", *rows, r"\end{tabular}", ""])
+        return "\n".join(
+            [*head, r"  law & term & coefficient & 95\,\% interval & unit \\", *rows, r"\end{tabular}", ""]
+        )
     if form == "python":
         from video2pde.pair.script import write_script
 

@@ -1,4 +1,4 @@
-"""What noise alone leaves in the weak residual of one of two laws: the measure that a law's own residual is held against.
+"""What noise alone leaves in the weak residual of one of two laws: what a law's own residual is held against.
 
 A residual is a weighted sum over frames, r = Σ_k slope_k A_k − value_k B_k, of the filtered field A and of the filtered
 right-hand side B = Σ c_j T_j. Fourth differences in time show the noise of A and B (``fit.noise``), with whatever an

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from video2pde import __version__
 from video2pde.pair import tables
 from video2pde.pair.discover import EquationSearch
-from video2pde.pair.record import PairRun
+from video2pde.pair.record import NO_DRIFT, PairRun
 from video2pde.report.content.head import FAILED, FILM_BYTES, VERDICTS
 from video2pde.report.content.provenance import settings_section
 from video2pde.report.document import (
@@ -62,15 +62,28 @@ def compose_pair_page(run: PairRun) -> Page:
     path = "" if run.pair is None else run.pair.u.provenance.path
     name = PurePath(path).name or "the recording"
     channels = "" if run.pair is None else f", u = {run.pair.channels[0]}, w = {run.pair.channels[1]}"
-    sections = [section for section in (_films(run), _structure(run), _calibration(run), _fit(run), _prediction(run)) if section]
+    sections = [
+        section for section in (_films(run), _structure(run), _calibration(run), _fit(run), _prediction(run)) if section
+    ]
     sections += [_recording(run), settings_section(run.settings)]
-    return Page(f"The laws of two fields in {name}", _head(run), tuple(sections), f"{name}{channels}", f"video2pde {__version__}")
+    return Page(
+        f"The laws of two fields in {name}",
+        _head(run),
+        tuple(sections),
+        f"{name}{channels}",
+        f"video2pde {__version__}",
+    )
 
 
 def _head(run: PairRun) -> Head:
-    selection, notes = run.selection, tuple(Note(text, "warning") for text in run.warnings)
+    selection, notes = (
+        run.selection,
+        tuple(Note(text, "info" if text == NO_DRIFT else "warning") for text in run.warnings),
+    )
     if selection is None:
-        return Head("This run is not finished", "info", f"Finished so far: {', '.join(run.timings) or 'nothing'}.", notes=notes)
+        return Head(
+            "This run is not finished", "info", f"Finished so far: {', '.join(run.timings) or 'nothing'}.", notes=notes
+        )
     verdict, level = VERDICTS[selection.verdict]
     verdict = verdict.replace("One law predicts", "Two coupled laws predict") if selection.verdict == "law" else verdict
     reason = selection.reason[:1].upper() + selection.reason[1:]
@@ -123,7 +136,7 @@ def _player(run: PairRun, index: int) -> Player | None:
     predictions = list[tuple[int, NDArray[np.float32]]]()
     chosen = None if run.selection is None else run.selection.chosen
     for scores, window in ((run.validation, run.windows.validation), (run.test, run.windows.test)):
-        if scores is not None and chosen in scores.predicted:
+        if scores is not None and chosen is not None and chosen in scores.predicted:
             predictions.append((window.start, scores.predicted[chosen][index]))
     player = make_player(
         field,
@@ -173,7 +186,9 @@ def _front(search: EquationSearch) -> Chart:
         Axis("terms"),
         Axis("share of the weak signal that is left", log=True),
         (
-            Series("best of its size", sizes, [found.unexplained for found in search.front], colour="grey", labels=labels),
+            Series(
+                "best of its size", sizes, [found.unexplained for found in search.front], colour="grey", labels=labels
+            ),
             Series("chosen", [len(best.terms)], [best.unexplained], style="scatter", colour="blue"),
         ),
         f"What the best set of each size leaves of the weak signal of {search.field}.",
@@ -212,14 +227,22 @@ def _calibration(run: PairRun) -> Section | None:
         items.append(
             Details(
                 "Replicates of the bootstrap, pair by pair",
-                (Pairs("Replicates", quantities, chosen.draws, "Coefficients of the bootstrap's replicates, pair by pair."),),
+                (
+                    Pairs(
+                        "Replicates",
+                        quantities,
+                        chosen.draws,
+                        "Coefficients of the bootstrap's replicates, pair by pair.",
+                    ),
+                ),
             )
         )
     items.append(Details("Error budget", (to_table(tables.list_budget(run)),)))
     many = len(run.calibration)
     sentence = (
-        f"{'One system was' if many == 1 else f'{many} systems were'} fitted to the rollout of the whole training window; "
-        "intervals come from a block bootstrap of the residuals and from what grid, grey levels and encoder leave uncertain."
+        f"{'One system was' if many == 1 else f'{many} systems were'} fitted to the rollout of the whole training "
+        "window; intervals come from a block bootstrap of the residuals, and from what grid, grey levels and encoder "
+        "leave uncertain."
     )
     return Section("calibration", "Coefficients", sentence, tuple(items))
 
@@ -228,11 +251,11 @@ def _fit(run: PairRun) -> Section | None:
     tests = run.chosen_fit
     if not tests:
         return None
-    good = all(test.passes for test in tests)
+    failing = [f"{test.field}_t" for test in tests if not test.passes]
     sentence = (
-        "Both laws leave no more of the weak signal than noise does."
-        if good
-        else f"{' and '.join(f'{t.field}_t' for t in tests if not t.passes)} leaves more of the weak signal than noise does."
+        f"More is left of {' and '.join(failing)} than noise leaves."
+        if failing
+        else "Both laws leave no more of the weak signal than noise does."
     )
     return Section("fit", "Test of fit", sentence, (to_table(tables.list_fit(run)),))
 

@@ -40,8 +40,8 @@ MODE_STEP = 1e-3
 class PairProblem:
     """Pose the fit of two laws to a window of frames.
 
-    ``windows``: point values of u and w; ``weights`` (2,): one over the variance of each field's noise; ``ranges`` (2,):
-    how far each field reaches.
+    ``windows``: point values of u and w; ``weights`` (2,): one over the variance of each field's noise; ``ranges``
+    (2,): how far each field reaches.
     """
 
     windows: tuple[Window, Window]
@@ -142,15 +142,15 @@ class PairProblem:
     def derivatives(self, rollouts: Array, steps: Array) -> Array:
         """Turn those rollouts (1 + K + modes, …) into the Jacobian's pictures (K + modes, …)."""
         sizes = np.concatenate([steps, np.full(len(rollouts) - 1 - len(steps), MODE_STEP)])
-        return (rollouts[1:] - rollouts[0]) / sizes.reshape(-1, *[1] * (rollouts.ndim - 1))
+        return np.asarray((rollouts[1:] - rollouts[0]) / sizes.reshape(-1, *[1] * (rollouts.ndim - 1)))
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
     """A point of the fit: the laws, the initial frames with the modes' amplitudes, and the normal equations there.
 
-    ``grams`` (t, P + 1, P + 1): inner products per frame of the Jacobian's pictures and, last, of the error. ``failure``
-    says why there are none.
+    ``grams`` (t, P + 1, P + 1): inner products per frame of the Jacobian's pictures and, last, of the error.
+    ``failure`` says why there are none.
     """
 
     law: PairLaw
@@ -182,9 +182,7 @@ class Point:
         return Linear.of(self.grams, identity, counted)
 
 
-def evaluate(
-    problem: PairProblem, law: PairLaw, start: Array, base: Array, modes: Array, amplitudes: Array
-) -> Point:
+def evaluate(problem: PairProblem, law: PairLaw, start: Array, base: Array, modes: Array, amplitudes: Array) -> Point:
     """Roll out at a point of the fit, and sum up its normal equations while the frames stream by."""
     point = Point(law, start, base, modes, amplitudes, np.zeros((0, 1, 1)))
     laws, starts = problem.laws_around(law, point.jacobian_start, modes)
@@ -203,7 +201,7 @@ def evaluate(
 
 
 def inner_products(a: Array, b: Array, scale: Array) -> Array:
-    """Return Σ over both fields and pixels of scale² a b, (t, n, m), from pictures (n, 2, t, y, x) and (m, 2, t, y, x)."""
+    """Return Σ scale² a b over both fields and pixels, (t, n, m), of pictures (n, 2, t, y, x) and (m, 2, t, y, x)."""
     frames = a.shape[2]
     first, second = ((part * scale[:, None]).swapaxes(1, 2).reshape(len(part), frames, -1) for part in (a, b))
     return np.asarray(np.matmul(first.swapaxes(0, 1), second.transpose(1, 2, 0)))

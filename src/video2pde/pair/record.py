@@ -82,7 +82,9 @@ class PairRun:
         found = list[str]()
         chosen = self.chosen
         if chosen is not None and not chosen.converged:
-            found.append(f"the fit of the rollout did not converge: {chosen.reason}; its coefficients have no intervals")
+            found.append(
+                f"the fit of the rollout did not converge: {chosen.reason}; its coefficients have no intervals"
+            )
         for test in self.chosen_fit:
             found += [suspect.words for suspect in test.suspects if not test.passes]
         if self.test is not None and self.selection is not None and self.selection.chosen is not None:
@@ -172,7 +174,7 @@ def describe_pair(run: PairRun) -> dict[str, Any]:
 
 def _law(found: PairCalibration, unit: str) -> dict[str, Any]:
     law = found.law_within()
-    both = {
+    both: dict[str, dict[str, Any]] = {
         name: {
             "terms": {
                 term: {**estimate.to_json(), "unit": coefficient_units(get_pair_term(term), unit)}

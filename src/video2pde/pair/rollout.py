@@ -1,4 +1,4 @@
-"""Rollouts of two fields: third-order Runge–Kutta, substeps as the stability bound asks, one compiled loop for all laws.
+"""Rollouts of two fields: third-order Runge–Kutta, substeps as the stability bound asks, one loop for all laws.
 
 The scheme is that of ``rollout.driver``, with two pictures in each pass.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,18 @@ from video2pde.pair.fields import Pair
 from video2pde.pair.kernels import bound_type, compile_pair, stage_type
 from video2pde.pair.law import PairLaw
 from video2pde.parallel import count_workers, parallel_map
-from video2pde.rollout.driver import BLOWN_UP, follow, MIRRORED, OK, OPEN, OPTIONS, pad, PERIODIC, RECHECK, TOO_MANY_SUBSTEPS
+from video2pde.rollout.driver import (
+    BLOWN_UP,
+    follow,
+    MIRRORED,
+    OK,
+    OPEN,
+    OPTIONS,
+    pad,
+    PERIODIC,
+    RECHECK,
+    TOO_MANY_SUBSTEPS,
+)
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]
@@ -44,7 +55,9 @@ def _fill(f: Any, radius: int, edge: int, outside: Any, rim: Any, k: int, share:
 
 
 @_jit
-def _step(stage: Any, radius: int, frames: Any, c: Any, g: Any, h: float, edge: int, region: Any, k: int, share: Any) -> None:
+def _step(
+    stage: Any, radius: int, frames: Any, c: Any, g: Any, h: float, edge: int, region: Any, k: int, share: Any
+) -> None:
     """Advance both fields by one substep h; the result stands in the second pair of frames.
 
     frames: u, w, then two pairs of room, padded. region: outside (y, x), and the recorded u and w (t, y, x) that are
@@ -79,7 +92,16 @@ def _largest(f: Any, radius: int) -> float:
 
 
 def advance(
-    stage: Any, bound: Any, radius: int, start: Any, out: Any, buffers: Any, times: Any, law: Any, region: Any, control: Any
+    stage: Any,
+    bound: Any,
+    radius: int,
+    start: Any,
+    out: Any,
+    buffers: Any,
+    times: Any,
+    law: Any,
+    region: Any,
+    control: Any,
 ) -> Any:
     """Roll out over all frame intervals; return (status, frame that failed, most substeps).
 
@@ -203,10 +225,9 @@ def roll_chunks(
         lead = 0 if first == 0 else 1
         window = slice(first - lead, min(first + chunk, len(times)))
 
-        def go(n: int, window: slice = window) -> tuple[Array, str]:
-            return _advance(laws[n], states[n], times, window, scene, allowed[n], reasons[n])
-
-        found = parallel_map(go, range(len(laws)), min(count_workers(scene.workers), len(laws)), kind="threads")
+        tasks = list(zip(laws, states, allowed, reasons, strict=True))
+        go = partial(_advance, times, window, scene)
+        found = parallel_map(go, tasks, min(count_workers(scene.workers), len(laws)), kind="threads")
         values = np.stack([part for part, _ in found])
         reasons = [reason for _, reason in found]
         states = [np.ascontiguousarray(part[:, -1]) for part, _ in found]
@@ -214,10 +235,9 @@ def roll_chunks(
         first = window.stop
 
 
-def _advance(
-    law: PairLaw, state: Array, times: Array, window: slice, scene: Scene, allowed: float, failed: str
-) -> tuple[Array, str]:
-    """Carry one law over a window of frames."""
+def _advance(times: Array, window: slice, scene: Scene, task: tuple[PairLaw, Array, float, str]) -> tuple[Array, str]:
+    """Carry one law over a window of frames; ``task``: the law, its state, the largest value allowed, why it failed."""
+    law, state, allowed, failed = task
     count = window.stop - window.start
     out = np.full((2, count, *scene.grid.shape), np.nan)
     if failed or not np.isfinite(state).all():
@@ -229,7 +249,7 @@ def _advance(
     if scene.outside is None or scene.rim is None:
         region = (np.zeros((0, 0), bool), nothing, nothing)
     else:
-        region = (np.array(scene.outside), *(np.array(part[window]) for part in scene.rim))
+        region = (np.array(scene.outside), np.array(scene.rim[0, window]), np.array(scene.rim[1, window]))
     status, frame, _ = _compile_loop()(
         kernel.stage,
         kernel.bound,

@@ -18,8 +18,8 @@ EDGES = {
 }
 TEMPLATE = '''"""Simulate {text}
 
-Written by video2pde. Usage: python {{this file}} start.npz --duration 10 --out result.npz, where start.npz holds the arrays
-u and w (y, x); without it both fields start from a bump in the middle.
+Written by video2pde. Usage: python {{this file}} start.npz --duration 10 --out result.npz, where start.npz holds the
+arrays u and w (y, x); without it both fields start from a bump in the middle.
 """
 
 import argparse
@@ -91,7 +91,7 @@ if __name__ == "__main__":
         u0, w0 = 1 - 0.5 * bump, 0.5 * bump
     t, u, w = simulate(u0, w0, given.duration, given.frames, given.step)
     np.savez(given.out, times=t, u=u, w=w)
-    print(f"{{given.out}}: {{len(t)}} frames, u from {{u.min():.4g}} to {{u.max():.4g}}, w from {{w.min():.4g}} to {{w.max():.4g}}")
+    print(f"{{given.out}}: {{len(t)}} frames, u up to {{u.max():.4g}}, w up to {{w.max():.4g}}")
 '''
 SAFETY = 0.3
 """Share of the stability limit of diffusion that a step takes."""

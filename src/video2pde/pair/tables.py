@@ -22,7 +22,14 @@ def collect_sheets(run: PairRun) -> list[Sheet]:
     for name, scores in (("validation", run.validation), ("test", run.test)):
         if scores is not None:
             rows = [
-                {"system": s.name, "u": s.rrmse[0], "w": s.rrmse[1], "rrmse": s.total, "skill": s.skill, "failure": s.failure}
+                {
+                    "system": s.name,
+                    "u": s.rrmse[0],
+                    "w": s.rrmse[1],
+                    "rrmse": s.total,
+                    "skill": s.skill,
+                    "failure": s.failure,
+                }
                 for s in (*scores.laws.values(), scores.persistence)
             ]
             entries = (

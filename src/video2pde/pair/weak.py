@@ -151,16 +151,19 @@ class _Plan:
         slots = []
         for term in terms:
             split = [(part.density, part.derivative) for part in term.parts]
-            plain = {((U, (0, 0)),): 0, ((W, (0, 0)),): 1, ((sympy.Integer(1), (0, 0)),): -1}.get(tuple(split))
-            if plain is None:
+            plain = {U: 0, W: 1, sympy.Integer(1): -1} if [order for _, order in split] == [(0, 0)] else {}
+            if split[0][0] in plain:
+                slots.append(plain[split[0][0]])
+            else:
                 self.parts.append(split)
-                plain = len(self.parts) + 1
-            slots.append(plain)
+                slots.append(len(self.parts) + 1)
         self.slot_of = tuple(slots)
         self.slots = len(self.parts) + 2
         self._matrices: dict[tuple[int, int, bool], Array32] = {}
 
-    def filter(self, frames: Sequence[Array32], jets: tuple[Array32, ...], spread: tuple[Array32, ...] | None) -> Array32:
+    def filter(
+        self, frames: Sequence[Array32], jets: tuple[Array32, ...], spread: tuple[Array32, ...] | None
+    ) -> Array32:
         """Filter a chunk of frames in space: (slot, y, x, t)."""
         held: dict[tuple[sympy.Expr, Order], Array32] = {}
 

@@ -67,7 +67,8 @@ class RecordingSettings(Section):
         "(from 1), or the names of two arrays of an .npz file; none: one field",
     )
     second: str | None = Field(
-        None, description="recording of the second field w, where it is a file or folder of its own; none: there is none"
+        None,
+        description="recording of the second field w, where it is a file or folder of its own; none: there is none",
     )
     z: Count | None = Field(
         None, description="which plane is read of a stack in depth that was taken again and again, counted from 1"

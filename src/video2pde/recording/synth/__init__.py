@@ -21,6 +21,8 @@ from video2pde.recording.synth.render import (
     render_film,
 )
 from video2pde.recording.synth.solvers import exact_field, noisy, sample_case
+from video2pde.recording.synth.systems import make_system, sample_system, System, SYSTEMS
+from video2pde.recording.synth.twofilms import write_system
 from video2pde.recording.synth.volumes import sample_volumes
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "DEVIATIONS",
     "LABORATORY",
     "PRESETS",
+    "SYSTEMS",
     "Camera",
     "Case",
     "Deviation",
@@ -39,6 +42,7 @@ __all__ = [
     "Optics",
     "Plume",
     "Source",
+    "System",
     "describe_deviations",
     "describe_film",
     "deviate",
@@ -46,11 +50,14 @@ __all__ = [
     "find_deviation",
     "find_preset",
     "make_case",
+    "make_system",
     "noisy",
     "parse_deviations",
     "render_demo",
     "render_film",
     "sample_case",
+    "sample_system",
     "sample_volumes",
     "write_laboratory",
+    "write_system",
 ]

@@ -78,7 +78,9 @@ class System:
         for law, own in ((self.u, "laplacian"), (self.w, "laplacian_w")):
             strange = [name for name in law if name not in (*POWERS, *DIFFUSION)]
             if strange:
-                raise InputError(f"two fields have no term '{strange[0]}'; there are {', '.join((*DIFFUSION, *POWERS))}")
+                raise InputError(
+                    f"two fields have no term '{strange[0]}'; there are {', '.join((*DIFFUSION, *POWERS))}"
+                )
             if not all(math.isfinite(value) for value in law.values()) or law.get(own, 0.0) < 0:
                 raise InputError(f"the coefficients {dict(law)} must be finite, and that of {own} must not be negative")
 
@@ -90,7 +92,7 @@ class System:
 
 def sample_system(system: System, shape: tuple[int, int], times: Sequence[float] | Array) -> Iterator[Array]:
     """Yield both fields (2, y, x) at each time, averaged over ``shape`` pixels that cover the dish."""
-    count = max(32, int(round(system.side / system.spacing)))
+    count = max(32, round(system.side / system.spacing))
     nodes = (np.arange(count) + 0.5) / count * system.side - system.side / 2
     u, w = system.start(nodes[:, None], nodes[None, :], np.random.default_rng(system.seed))
     state = np.stack([fft.dctn(np.broadcast_to(part, (count, count)), norm="forward") for part in (u, w)])
@@ -177,12 +179,17 @@ def _bumps(y: Array, x: Array, places: Sequence[tuple[float, float, float, float
     return total
 
 
-def _scatter(rng: np.random.Generator, count: int, reach: float, widths: tuple[float, float]) -> list[tuple[float, ...]]:
+def _scatter(
+    rng: np.random.Generator, count: int, reach: float, widths: tuple[float, float]
+) -> list[tuple[float, ...]]:
     """Strew spots of unequal height and width."""
     angle = 2 * np.pi * (np.arange(count) + rng.uniform(-0.3, 0.3, count)) / count
     radius = reach * rng.uniform(0.45, 1.0, count)
     height, width = rng.uniform(0.8, 1.0, count), rng.uniform(*widths, count)
-    return [tuple(map(float, row)) for row in zip(height, radius * np.sin(angle), radius * np.cos(angle), width, strict=True)]
+    return [
+        tuple(map(float, row))
+        for row in zip(height, radius * np.sin(angle), radius * np.cos(angle), width, strict=True)
+    ]
 
 
 def _gray_scott_start(y: Array, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -207,16 +214,22 @@ def _reagents_start(y: Array, x: Array, rng: np.random.Generator) -> tuple[Array
 
 
 FEED, KILL, GREEN = 0.037, 0.06, 2.0
-GRAY_SCOTT = {"laplacian": 0.9, "u_w_squared": -1.0, "constant": FEED, "u": -FEED}, {
-    "laplacian_w": 0.45,
-    "u_w_squared": 1.0,
-    "w": -(FEED + KILL),
-}
-EXCITABLE = {"laplacian": 10.0, "u": -0.12, "u_squared": 1.32, "u_cubed": -1.2, "w": -1.2}, {
-    "laplacian_w": 1.0,
-    "u": 0.006,
-    "w": -0.009,
-}
+GRAY_SCOTT = (
+    {"laplacian": 0.9, "u_w_squared": -1.0, "constant": FEED, "u": -FEED},
+    {
+        "laplacian_w": 0.45,
+        "u_w_squared": 1.0,
+        "w": -(FEED + KILL),
+    },
+)
+EXCITABLE = (
+    {"laplacian": 10.0, "u": -0.12, "u_squared": 1.32, "u_cubed": -1.2, "w": -1.2},
+    {
+        "laplacian_w": 1.0,
+        "u": 0.006,
+        "w": -0.009,
+    },
+)
 """FitzHugh–Nagumo: u_t = 10 Δu + 1.2 u(1 − u)(u − 0.1) − 1.2 w, w_t = Δw + 0.006 u − 0.009 w."""
 SHOWN = (0.3, 0.6), (0.1, 3.0)
 """What the camera shows of it: 0.3 + 0.6 u and 0.1 + 3 w, since u swings below zero."""

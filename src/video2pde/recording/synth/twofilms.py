@@ -1,8 +1,8 @@
-"""Recordings of two fields with a known law: a film in colours (red is u, green is w), or a 16-bit stack of two channels.
+"""Recordings of two fields with a known law: a film in colours (red is u, green is w), or a 16-bit two-channel stack.
 
 A film stores luma and two colour differences. At 4:4:4 each has a value for every pixel, at 4:2:0 (what most cameras
-write) colour differences are averages over 2 × 2 pixels, so that red and green share the luma's detail and differ at half
-the resolution only.
+write) colour differences are averages over 2 × 2 pixels, so that red and green share the luma's detail and differ at
+half the resolution only.
 """
 
 from __future__ import annotations
