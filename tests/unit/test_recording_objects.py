@@ -13,6 +13,8 @@ from video2pde.field import Grid
 from video2pde.recording import read_recording
 from video2pde.recording.layout import Layout
 from video2pde.recording.objects import bridge, fill, largest_rectangle, look_for_objects
+from video2pde.report.content.camera import _left_out
+from video2pde.report.document import Note
 from video2pde.settings import load_settings, RecordingSettings
 
 SIDE, FRAMES = 96, 36
@@ -241,3 +243,16 @@ def test_other_observables_and_the_paper_are_left_alone(tmp_path: Path) -> None:
     film = save(tmp_path / "dusty.npy", spreading() * specks())
     assert read(film, observable="bright").objects is None
     assert load_settings("paper").recording.objects == "none"
+
+
+def test_the_report_names_what_was_left_out(tmp_path: Path) -> None:
+    light = spreading() * (1 - 0.95 * disc(40, 58, 5))
+    (masked,) = _left_out(read(save(tmp_path / "rod.npy", light)))
+    assert isinstance(masked, Note)
+    assert str(masked.text).startswith("1 object that never moves")
+    light = spreading()
+    light[:, :, :7] *= 0.6
+    (cut,) = _left_out(read(save(tmp_path / "wall.npy", light)))
+    assert isinstance(cut, Note)
+    assert "is cut off: --crop" in str(cut.text)
+    assert _left_out(read(save(tmp_path / "plain.npy", spreading()))) == []
