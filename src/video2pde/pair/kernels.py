@@ -53,6 +53,9 @@ class _PairSource(StencilSource):
     def number(self, value: float) -> str:
         return f"real({value!r})"
 
+    def written(self, expression: sympy.Expr) -> str:
+        return print_expression(expression)
+
     def density_at(self, offset: Offset, density: sympy.Expr) -> str:
         if density == W:
             return self.value("w", offset)

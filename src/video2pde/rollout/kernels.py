@@ -247,7 +247,8 @@ def _write_bound(structure: Structure, radius: int, walls: list[Offset] | None) 
         slope = sympy.diff(tendency, jet_symbol(order))
         needed = [other for other in orders if jet_symbol(other) in slope.free_symbols]
         weight = f"real({symbol_peak(order, structure.accuracy) / stability_limit(order)!r}){spacing(order)}"
-        slopes = [f"abs({print_expression(source.jets(end, needed))})" for end in corners(slope, structure.mapped, count)]
+        ends = corners(slope, structure.mapped, count)
+        slopes = [f"abs({print_expression(source.jets(end, needed))})" for end in ends]
         highest = slopes[0] if len(slopes) == 1 else f"max({', '.join(slopes)})"
         (varying if needed else fixed).append(f"{weight}*{highest}")
     lines = [
