@@ -192,11 +192,12 @@ def _reduce(cli: Command, folder: Path) -> Path:
 
 
 def test_synth_list_names_every_case(quick_cli: Command) -> None:
-    cases, laboratory, deviations = quick_cli("synth", "--list").stdout.split("\n\n")
+    cases, laboratory, pairs, deviations = quick_cli("synth", "--list").stdout.split("\n\n")
     names = [line.split()[0] for line in cases.splitlines()]
     assert names == ["A", "B", "C", "C-alt", "Fisher", "drift", "noise", "static", "demo"]
     assert "9.005 |∇u|²" in cases.splitlines()[2]
     assert "frap" in laboratory
+    assert "gray-scott" in pairs
     assert "rotation    0.03" in deviations
 
 
