@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class Saturation:
     where: str
     signal: float
     signal_at: float
-    hidden: NDArray[np.bool_]
+    hidden: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)

@@ -236,13 +236,9 @@ def _find_unlike(
 def _far_from(small: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Part specks from those that lie so near to other objects that they are a part of one."""
     pieces, _ = label(small)
-    near = np.unique(pieces[_widen(other, longest_speck(small.shape) // 2)])
+    near = np.unique(pieces[binary_dilation(other, iterations=longest_speck(small.shape) // 2)])
     taken = small & np.isin(pieces, near)
     return small & ~taken, taken
-
-
-def _widen(marked: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
-    return np.asarray(binary_dilation(marked, iterations=by)) if by and marked.any() else marked
 
 
 def _close(other: NDArray[np.bool_]) -> NDArray[np.bool_]:
