@@ -213,7 +213,8 @@ def _reagents_start(y: Array, x: Array, rng: np.random.Generator) -> tuple[Array
     return np.minimum(u, 0.95) + 0.05, np.minimum(w, 0.95) + 0.05
 
 
-FEED, KILL, GREEN = 0.037, 0.06, 2.0
+FEED, KILL, RED, GREEN = 0.037, 0.06, 0.85, 2.0
+"""Of Gray–Scott; and how bright u and w are shown: u at rest is 1, which would be white."""
 GRAY_SCOTT = (
     {"laplacian": 0.9, "u_w_squared": -1.0, "constant": FEED, "u": -FEED},
     {
@@ -250,10 +251,10 @@ SYSTEMS: Mapping[str, System] = {
     for system in (
         System(
             "gray-scott",
-            "Gray–Scott: u is fed and eaten by w, which decays; w is shown twice as bright",
-            scaled(GRAY_SCOTT[0], "u", (0.0, 1.0), (0.0, GREEN)),
-            scaled(GRAY_SCOTT[1], "w", (0.0, 1.0), (0.0, GREEN)),
-            _shown(_gray_scott_start, (0.0, 1.0), (0.0, GREEN)),
+            "Gray–Scott: u is fed and eaten by w, which decays; shown are 0.85 u and 2 w",
+            scaled(GRAY_SCOTT[0], "u", (0.0, RED), (0.0, GREEN)),
+            scaled(GRAY_SCOTT[1], "w", (0.0, RED), (0.0, GREEN)),
+            _shown(_gray_scott_start, (0.0, RED), (0.0, GREEN)),
             duration=600.0,
             step=1.0,
         ),

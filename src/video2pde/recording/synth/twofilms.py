@@ -1,8 +1,8 @@
 """Recordings of two fields with a known law: a film in colours (red is u, green is w), or a 16-bit two-channel stack.
 
 A film stores luma and two colour differences. At 4:4:4 each has a value for every pixel, at 4:2:0 (what most cameras
-write) colour differences are averages over 2 × 2 pixels, so that red and green share the luma's detail and differ at
-half the resolution only.
+write) colour differences are averages over about 2 × 2 pixels, so that red and green share the luma's detail and differ
+at half the resolution only.
 """
 
 from __future__ import annotations
@@ -132,11 +132,18 @@ def _planes(picture: Array, pixels: str) -> tuple[NDArray[np.uint8], ...]:
     luma = LUMA[0] * red + LUMA[1] * green + LUMA[2] * BLUE
     differences = [(BLUE - luma) / (2 - 2 * LUMA[2]), (red - luma) / (2 - 2 * LUMA[0])]
     if pixels == "yuv420p":
-        differences = [d.reshape(d.shape[0] // 2, 2, d.shape[1] // 2, 2).mean(axis=(1, 3)) for d in differences]
+        differences = [_halve(d) for d in differences]
     return (
         (BLACK + 0.5 + (WHITE - BLACK) * luma).astype(np.uint8),
         *((128.5 + CHROMA * d).astype(np.uint8) for d in differences),
     )
+
+
+def _halve(difference: Array) -> Array:
+    """Halve a colour difference as H.264 places it: on every second column, between every two rows."""
+    rows = difference.reshape(difference.shape[0] // 2, 2, -1).mean(axis=1)
+    padded = np.pad(rows, ((0, 0), (1, 1)), mode="edge")
+    return np.asarray(0.25 * padded[:, :-2] + 0.5 * padded[:, 1:-1] + 0.25 * padded[:, 2:])[:, ::2]
 
 
 def _wrap(planes: tuple[NDArray[np.uint8], ...], pixels: str) -> VideoFrame:
