@@ -119,6 +119,11 @@ def run_pipeline(
     settings = settings or Settings()
     if until is not None and until not in STAGES:
         raise InputError(f"there is no stage '{until}'; there are: {', '.join(STAGES)}")
+    if settings.recording.channels is not None or settings.recording.second is not None:
+        raise InputError(
+            "recording.channels and recording.second name two fields, and this runs one; 'video2pde run' and "
+            "video2pde.pair.pipeline.run_pair take two, studies and the studio do not"
+        )
     if settings.refinement.enabled and find_spec("jax") is None:
         raise InputError(f"the inverse PINN: {missing_package('jax')}, or leave it out: --set refinement.enabled=false")
     events = events or QuietEvents()

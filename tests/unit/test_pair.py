@@ -21,6 +21,7 @@ from video2pde.pair.law import PairLaw
 from video2pde.pair.model import export_pair, is_pair_model, PairModel
 from video2pde.pair.read import is_pair, read_pair
 from video2pde.pair.rollout import roll_out, Scene
+from video2pde.pipeline import run_pipeline
 from video2pde.recording.synth import Camera, make_system, write_system
 from video2pde.recording.synth.systems import POWERS, scaled, System
 from video2pde.settings import load_settings, RecordingSettings, RolloutSettings
@@ -81,6 +82,14 @@ def test_arrays_are_read_as_they_are(tmp_path: Path) -> None:
     assert len(read_pair(file, settings).pair) == 6
     with pytest.raises(InputError, match="holds no array 'v'"):
         load_arrays(file, ("u", "v"))
+
+
+def test_one_field_is_not_taken_for_two(tmp_path: Path) -> None:
+    """What runs one field alone says so, instead of leaving the second one out."""
+    file = small_pair().save(tmp_path / "two.npz")
+    settings = load_settings(overrides={"recording.channels": ["u", "w"], "refinement.enabled": False})
+    with pytest.raises(InputError, match="name two fields"):
+        run_pipeline(file, tmp_path / "out", settings)
 
 
 def test_fields_that_do_not_fit_are_refused(tmp_path: Path) -> None:
