@@ -12,7 +12,7 @@ centroid, and the measured drift holds that already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from scipy.linalg import null_space
 from scipy.stats import f as fisher
 
 from video2pde.discovery.mapped import map_columns, map_moments
-from video2pde.discovery.mapshapes import map_shapes, near_signal
+from video2pde.discovery.mapshapes import BLOCKS, map_shapes, near_signal, tiles, time_blocks
 from video2pde.discovery.moments import map_key
 from video2pde.discovery.regression import solve_columns
 from video2pde.discovery.system import Weak, weak_system
@@ -34,14 +34,11 @@ from video2pde.field import Field
 from video2pde.maps import CoefficientMap, MapShape
 from video2pde.settings import Settings
 from video2pde.terms.catalogue import DRIFT
+from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 from video2pde.terms.term import Term
 
 Array = NDArray[np.float64]
 
-BLOCKS = 4
-"""Blocks of time of the cross-validation; tiles of the picture are dealt out to as many."""
-TILE = 4.0
-"""Side of these tiles, in widths of a test function."""
 RIDGES = tuple(10.0 ** (k / 2) for k in range(-10, 5))
 """Penalties on roughness, relative to the columns, that cross-validation chooses from."""
 NEARLY = 1.0
@@ -52,6 +49,10 @@ POOL = 2
 """Centres in store for the stability runs, as a multiple of the test functions."""
 NARROWER = 2 / 3
 """Width in space of the test functions that see maps, relative to the usual ones: they blur a map less."""
+LOWEST = 0.05
+"""Share of its mean that diffusion has at least, anywhere; a map that would fall below is pulled to its mean, ..."""
+LEAST_PULL, PULL_STEP, PULLS = 1e-6, 10.0**0.5, 20
+"""... first by so much, relative to the columns, and more in steps, so many at most."""
 MOST_DIRECTIONS, LEAST_POWER = 16, 1e-3
 """Changes of a map that a calibration may make, and the share of the strongest one's effect that counts."""
 RANK = 1e-9
@@ -63,13 +64,20 @@ TINY = 1e-10
 class MappedTerm:
     """A term's column and those of its map at the same centres: (M,) and (M, k).
 
-    ``pushed`` (k, t, 2): how the splines move the centroid; ``coarse``: the columns that a constant is tested against.
+    ``coarse``: the columns that a constant is tested against; ``basis`` (k, n): the splines on all cells, or at all
+    frames; ``diffuses``: whether a negative coefficient would run diffusion backward.
     """
 
     shape: MapShape
     own: Array
     columns: Array
     coarse: Array
+    basis: Array
+    diffuses: bool
+
+    def lowest(self, free: Array) -> float:
+        """Return the lowest coefficient over its mean, for departures ``free`` (k − 1,) relative to it."""
+        return 1.0 + float((self.free @ free @ self.basis).min())
 
     @cached_property
     def weights(self) -> Array:
@@ -103,13 +111,19 @@ def _unit(matrix: Array) -> Array:
 class MapColumns:
     """Draw weak systems of a law beside its maps from a pool of centres, as ``WeakColumns`` draws them without.
 
-    ``ridges`` by term; ``gains`` by term: the share of what a constant leaves of left-out parts that the map removes.
+    ``ridges`` by term; ``gains`` by term: the share of what a constant leaves of left-out parts that the map removes;
+    ``beside``: the terms of the laws that both were found with.
     """
 
     law: WeakSystem
     terms: Mapping[str, MappedTerm]
     ridges: Mapping[str, float]
     gains: Mapping[str, float]
+    beside: frozenset[str] = frozenset()
+
+    def for_law(self, names: Iterable[str]) -> MapColumns:
+        """Choose the ridges for one law: beside terms that it does not have, less smoothing would seem right."""
+        return self if self.beside == frozenset(names) else _choose_ridges(self, sorted(names))
 
     @cached_property
     def pool(self) -> WeakSystem:
@@ -134,7 +148,8 @@ class MapColumns:
             return ()
         target = self.law.b - self.law.columns(names) @ np.array([coefficients[name] for name in names])
         design, parts = self._design([], held)
-        values = np.linalg.solve(design.T @ design + self._ridge(self.ridges, held), design.T @ target)
+        ridge = self._ridge(self.ridges, held, self._levels(names, held))
+        values = np.linalg.solve(design.T @ design + ridge, design.T @ target)
         nothing = [(np.zeros((t.shape.count + 1,) * 2), t.signal, np.zeros((0, t.shape.count))) for t in held.values()]
         return tuple(
             CoefficientMap(term.shape, term.free @ values[parts[name]] / coefficients[name], *more)
@@ -150,7 +165,7 @@ class MapColumns:
         held = {name: term for name, term in self.terms.items() if name in names}
         design, parts = self._design(names, held)
         ridge = np.zeros((design.shape[1],) * 2)
-        ridge[len(names) :, len(names) :] = self._ridge(self.ridges, held)
+        ridge[len(names) :, len(names) :] = self._ridge(self.ridges, held, self._levels(names, held))
         scale = _scales(design, len(names))
         unit, unit_ridge = design / scale, ridge / np.outer(scale, scale)
         unit_ridge[np.diag_indices(len(scale))] += TINY
@@ -199,6 +214,30 @@ class MapColumns:
             found.append(replace(each, answers=rows))
         return found
 
+    def _levels(self, names: Sequence[str], held: Mapping[str, MappedTerm]) -> dict[str, float]:
+        """Return how strongly each map is pulled to its mean: not at all, unless diffusion would be backward somewhere.
+
+        That happens where there is little to see, and no rollout survives it.
+        """
+        design, parts = self._design(names, held)
+        scale = _scales(design, len(names))
+        unit = design / scale
+        gram, right = unit.T @ unit + TINY * np.eye(len(scale)), unit.T @ self.law.b
+        levels = dict.fromkeys(held, 0.0)
+        own = len(names)
+        for _ in range(PULLS):
+            matrix = gram.copy()
+            matrix[own:, own:] += self._ridge(self.ridges, held, levels) / np.outer(scale[own:], scale[own:])
+            values = np.linalg.solve(matrix, right) / scale
+            means = {name: values[names.index(name)] for name in held}
+            backward = [n for n, t in held.items() if t.diffuses and t.lowest(values[parts[n]] / means[n]) < LOWEST]
+            if not backward:
+                break
+            for name in backward:
+                power = float(np.mean(np.sum(held[name].columns ** 2, axis=0)))
+                levels[name] = max(PULL_STEP * levels[name], LEAST_PULL * power)
+        return levels
+
     def _design(self, names: Sequence[str], held: Mapping[str, MappedTerm]) -> tuple[Array, dict[str, slice]]:
         """Put the columns of a law and of its maps side by side; return where each map's are."""
         columns, parts, begin = [self.law.columns(names)], {}, len(names)
@@ -208,10 +247,18 @@ class MapColumns:
             begin = parts[name].stop
         return np.hstack(columns), parts
 
-    def _ridge(self, ridges: Mapping[str, float], held: Mapping[str, MappedTerm] | None = None) -> Array:
+    def _ridge(
+        self,
+        ridges: Mapping[str, float],
+        held: Mapping[str, MappedTerm] | None = None,
+        levels: Mapping[str, float] | None = None,
+    ) -> Array:
         """Return the penalties of the maps in the directions in which they are free, as one matrix."""
-        chosen = self.terms if held is None else held
-        blocks = [ridges[name] * term.free.T @ term.penalty @ term.free for name, term in chosen.items()]
+        chosen, pulls = self.terms if held is None else held, levels or {}
+        blocks = [
+            ridges[name] * term.free.T @ term.penalty @ term.free + pulls.get(name, 0.0) * np.eye(term.free.shape[1])
+            for name, term in chosen.items()
+        ]
         total = np.zeros((sum(map(len, blocks)),) * 2)
         begin = 0
         for block in blocks:
@@ -295,7 +342,10 @@ def choose_maps(
         fine, tested = (
             map_columns(around, each, every[name], push) for each, push in zip((shape, coarse), pushed, strict=True)
         )
-        terms[name] = MappedTerm(shape, own, fine, tested)
+        basis = (
+            shape.on_grid(train.grid).reshape(shape.count, -1) if shape.over == "space" else shape.in_time(train.times)
+        )
+        terms[name] = MappedTerm(shape, own, fine, tested, basis, is_diffusion(every[name], EMPTY_TO_FULL))
     free = MapColumns(law, terms, {}, {})
     return _choose_ridges(free, sorted(every))
 
@@ -306,26 +356,13 @@ def _choose_ridges(free: MapColumns, every: Sequence[str]) -> MapColumns:
     ridges = dict.fromkeys(free.terms, 1e-3)
     gains = {}
     for name, term in free.terms.items():
-        fold = _blocks(free.law) if term.shape.over == "space" else _tiles(free.law)
+        fold = time_blocks(free.law) if term.shape.over == "space" else tiles(free.law)
         left = np.array([_left_out(free, names, ridges | {name: ridge}, fold) for ridge in RIDGES])
         ridges[name] = max(r for r, share in zip(RIDGES, left, strict=True) if share <= NEARLY * left.min())
         others = replace(free, terms={other: t for other, t in free.terms.items() if other != name})
         constant = _left_out(others, names, ridges, fold)
         gains[name] = float(1 - left[RIDGES.index(ridges[name])] / constant) if constant > 0 else 0.0
-    return replace(free, ridges=ridges, gains=gains)
-
-
-def _blocks(law: WeakSystem) -> NDArray[np.int64]:
-    """Deal the centres out to blocks of time."""
-    times = law.centres[:, 0]
-    edges = np.quantile(np.unique(times), np.linspace(0, 1, BLOCKS + 1))[1:-1]
-    return np.searchsorted(edges, times, side="right")
-
-
-def _tiles(law: WeakSystem) -> NDArray[np.int64]:
-    """Deal the centres out to four quarters, tiles of the picture in turn."""
-    tiles = np.floor(law.centres[:, 1:] / (TILE * np.array([law.widths.y, law.widths.x]))).astype(np.int64) % 2
-    return np.asarray(2 * tiles[:, 0] + tiles[:, 1])
+    return replace(free, ridges=ridges, gains=gains, beside=frozenset(every))
 
 
 def _scales(design: Array, own: int) -> Array:

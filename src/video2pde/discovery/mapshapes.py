@@ -1,4 +1,4 @@
-"""Which splines a coefficient that varies has: close where a recording shows something, reaching over all of it."""
+"""Which splines a coefficient that varies has, where it can be seen, and how test functions are dealt out for it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, maximum_filter
 
 from video2pde.discovery.testfunctions import Widths
+from video2pde.discovery.weak import WeakSystem
 from video2pde.field import Field
 from video2pde.maps import MapShape
 from video2pde.maps.maps import DEGREE
 from video2pde.settings import Settings
 
+BLOCKS = 4
+"""Blocks of time of the cross-validation; tiles of the picture are dealt out to as many."""
+TILE = 4.0
+"""Side of these tiles, in widths of a test function."""
 FAINT, SMOOTH = 0.03, 1.0
 """Departure from the background, relative to the largest, from which there is signal, in pictures smoothed a little."""
 TESTED = 5
@@ -72,3 +77,16 @@ def near_signal(train: Field, widths: Widths) -> NDArray[np.bool_]:
     """Tell where a test function sees anything but background: elsewhere it would hold noise alone."""
     reach = 2 * max(1, round(2 * widths.y)) + 1, 2 * max(1, round(2 * widths.x)) + 1
     return np.asarray(maximum_filter(_seen(train), size=reach))
+
+
+def time_blocks(law: WeakSystem) -> NDArray[np.int64]:
+    """Deal the centres out to blocks of time."""
+    times = law.centres[:, 0]
+    edges = np.quantile(np.unique(times), np.linspace(0, 1, BLOCKS + 1))[1:-1]
+    return np.searchsorted(edges, times, side="right")
+
+
+def tiles(law: WeakSystem) -> NDArray[np.int64]:
+    """Deal the centres out to four quarters, tiles of the picture in turn."""
+    at = np.floor(law.centres[:, 1:] / (TILE * np.array([law.widths.y, law.widths.x]))).astype(np.int64) % 2
+    return np.asarray(2 * at[:, 0] + at[:, 1])

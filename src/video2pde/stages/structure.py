@@ -149,7 +149,7 @@ def discover_structure(
         if len(terms) < len(by_library[name]):
             fit = fit_library(name, [term.name for term in terms], system, settings.regression)
         scale, flow = _drift_scale(fit.coefficients), given if beside is None else beside.flow(fit.coefficients)
-        maps = () if varied is None else varied.maps(fit.coefficients)
+        maps = () if varied is None else varied.for_law(term.name for term in terms).maps(fit.coefficients)
         contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow, maps))
     return Discovery(
         system=system,
