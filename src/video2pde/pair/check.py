@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from video2pde.discovery.regression import LEAST_UNEXPLAINED, solve_columns
+from video2pde.discovery.regression import solve_columns
 from video2pde.discovery.weak import WeakSystem
 from video2pde.field import Encoding
 from video2pde.pair.calibrate import PairCalibration
-from video2pde.pair.discover import count_independent, make_columns, RANK
+from video2pde.pair.discover import allowed, count_independent, make_columns, RANK
 from video2pde.pair.fields import Pair
 from video2pde.pair.law import PairLaw
 from video2pde.pair.noise import expected_residual, measure_memory
@@ -29,8 +29,6 @@ from video2pde.terms.words import describe
 
 Array = NDArray[np.float64]
 
-SCATTER = 4.0
-"""Standard deviations of a mean of squares by which noise may leave more than is expected of it."""
 ENCODED = 0.01
 """Relative error that an encoder makes in the change of a picture, where one was at work."""
 SURE = 0.01
@@ -96,10 +94,10 @@ def _check(columns: PairColumns, system: WeakSystem, index: int, law: PairLaw, n
     theta = system.columns(tuple(own))
     residual = system.b - theta @ np.array(list(own.values()))
     expected = expected_residual(columns, system.centres, index, own, noise) * len(system.b) / signal
-    allowed = expected * (1 + SCATTER * np.sqrt(2 / independent)) + LEAST_UNEXPLAINED + (ENCODED**2 if encoded else 0.0)
+    limit = allowed(float(expected), independent) + (ENCODED**2 if encoded else 0.0)
     left = float(residual @ residual) / signal
     suspects = _suspects(field, system, own, residual, independent)
-    return PairFit(field, left, float(expected), float(allowed), suspects)
+    return PairFit(field, left, float(expected), limit, suspects)
 
 
 def _suspects(

@@ -1,19 +1,20 @@
 """Which terms both laws have: all sets of the candidates, by what they leave of the weak system.
 
 Each equation is searched by itself, since Θ is the same for both: up to 2¹² sets (``discovery.subsets``). Of every size
-the set that leaves least stands on the front. The choice among sizes is that of Bayes' information criterion,
+the set that leaves least stands on the front. The smallest that leaves no more than noise must leave (``noise``),
+within chance, is chosen; where none does, the one with the least value of Bayes' information criterion,
 
     N ln(left + floor) + 2 ln(N) · terms,
 
 N being the number of test functions that do not overlap, and its penalty doubled because thousands of sets compete.
-Random sets of centres say how steady the choice is; sets that win in some of them, or come close, are rivals. The laws
-that go on to rollouts are the combinations of both equations' candidates, the best first.
+Random sets of centres say how steady the choice is; sets of no more terms that come close are rivals. The laws that go
+on to rollouts are the combinations of both equations' candidates, the best first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from itertools import product
 
@@ -38,8 +39,8 @@ MOST_TERMS = 8
 """Terms of one law at most."""
 CLOSE = 6.0
 """Distance in the criterion up to which a set counts beside the best one."""
-OFTEN = 0.1
-"""Share of the random sets of centres in which a set must win to count beside the best one."""
+SCATTER = 4.0
+"""Standard deviations of a mean of squares by which noise may leave more than is expected of it."""
 RIVALS = 3
 """Sets of one equation that go on at most, the best among them."""
 OVERLAP = (2 * np.sqrt(np.pi)) ** 3
@@ -126,11 +127,9 @@ def discover(train: Pair, total_frames: int, settings: Settings, progress: Progr
         runs = 0
     else:
         runs = settings.identifiability.stability_runs
-        drawn = _draw_runs(columns, settings, independent, progress)
-        searches = tuple(
-            _search(name, columns, systems[n], independent, [run[n] for run in drawn], noise[n])
-            for n, name in enumerate(FIELDS)
-        )
+        searches = tuple(_search(name, columns, systems[n], independent, noise[n]) for n, name in enumerate(FIELDS))
+        drawn = _draw_runs(columns, settings, searches, progress)
+        searches = tuple(_count(search, [run[n] for run in drawn]) for n, search in enumerate(searches))
     laws = _combine(searches, settings.search.laws)
     return PairDiscovery(searches[0], searches[1], laws, runs, named is not None, columns.widths.notes)
 
@@ -164,62 +163,60 @@ def parse_law(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return parts[0], parts[1]
 
 
-def _search(
-    name: str,
-    columns: PairColumns,
-    system: WeakSystem,
-    independent: float,
-    drawn: Sequence[tuple[str, ...]],
-    noise: float,
-) -> EquationSearch:
+def allowed(expected: float, independent: float) -> float:
+    """Return how much of ‖b‖² a right law may leave where noise is expected to leave ``expected``."""
+    return expected * (1 + SCATTER * float(np.sqrt(2 / independent))) + LEAST_UNEXPLAINED
+
+
+def _search(name: str, columns: PairColumns, system: WeakSystem, independent: float, noise: float) -> EquationSearch:
+    """Look at all sets of terms for one law."""
     walk = walk_subsets(normal_equations(system), [(term,) for term in PAIR_TERMS], most=MOST_TERMS)
-    listed, counts = list(PAIR_TERMS), {terms: drawn.count(terms) / max(len(drawn), 1) for terms in drawn}
-    front, known = [], list[FoundSet]()
+    listed = list(PAIR_TERMS)
+    front, known = list[FoundSet](), list[FoundSet]()
     for subsets in walk.best.values():
-        # the best of a size that can be a law, and those that could not
-        for subset in subsets[: 2 * RIVALS]:
-            terms = tuple(listed[unit] for unit in subset.units)
-            known.append(_describe(name, system, terms, independent, counts.get(terms, 0.0)))
-        good = [found for found in known if len(found.terms) == len(known[-1].terms) and not found.reason]
-        front += good[:1]
-    for terms in counts:
-        if all(found.terms != terms for found in known):
-            known.append(_describe(name, system, terms, independent, counts[terms]))
-    able = sorted((found for found in known if not found.reason), key=lambda found: found.criterion)
-    best = able[0] if able else min(known, key=lambda found: found.criterion)
+        sets = [tuple(listed[unit] for unit in subset.units) for subset in subsets[: 2 * RIVALS]]
+        found = [_describe(name, system, terms, independent) for terms in sets]
+        known += found
+        front += [each for each in found if not each.reason][:1]
+    able = [found for found in known if not found.reason] or known
+    likely = min(able, key=lambda found: found.criterion)
+    expected = _expected(columns, system, FIELDS.index(name), likely, noise)
+    best = _choose(able, expected, independent)
     rivals = [
         found
-        for found in able[1:]
-        if found.criterion <= best.criterion + CLOSE
-        or (found.frequency >= OFTEN and found.frequency > best.frequency / 4)
+        for found in sorted(able, key=lambda found: found.criterion)
+        if found is not best and len(found.terms) <= len(best.terms) and found.criterion <= best.criterion + CLOSE
     ]
-    inclusion = {term: sum(term in terms for terms in drawn) / max(len(drawn), 1) for term in listed}
-    return EquationSearch(
-        field=name,
-        front=tuple(front),
-        candidates=(best, *_minimal(best, rivals)[: RIVALS - 1]),
-        expected=_expected(columns, system, FIELDS.index(name), best, noise),
-        independent=independent,
-        subsets=walk.visited,
-        inclusion=inclusion,
-    )
+    candidates = (best, *rivals[: RIVALS - 1])
+    return EquationSearch(name, tuple(front), candidates, expected, independent, walk.visited)
 
 
-def _minimal(best: FoundSet, rivals: Sequence[FoundSet]) -> list[FoundSet]:
-    """Leave out rivals that are the best set with more terms: they say nothing that it does not say."""
-    return [found for found in rivals if not set(best.terms) < set(found.terms)]
+def _choose(able: Sequence[FoundSet], expected: float, independent: float) -> FoundSet:
+    """Take the smallest set that leaves no more than noise, and of its size the one that leaves least."""
+    enough = [found for found in able if found.unexplained <= allowed(expected, independent)]
+    if not enough:
+        return min(able, key=lambda found: found.criterion)
+    return min(enough, key=lambda found: (len(found.terms), found.unexplained))
 
 
-def _describe(
-    field: str, system: WeakSystem, terms: Sequence[str], independent: float, frequency: float = 0.0
-) -> FoundSet:
+def _count(search: EquationSearch, drawn: Sequence[tuple[str, ...]]) -> EquationSearch:
+    """Enter how often each set, and each term, was chosen at random sets of centres."""
+
+    def counted(sets: Sequence[FoundSet]) -> tuple[FoundSet, ...]:
+        return tuple(replace(each, frequency=drawn.count(each.terms) / max(len(drawn), 1)) for each in sets)
+
+    inclusion = {term: sum(term in terms for terms in drawn) / max(len(drawn), 1) for term in PAIR_TERMS}
+    return replace(search, front=counted(search.front), candidates=counted(search.candidates), inclusion=inclusion)
+
+
+def _describe(field: str, system: WeakSystem, terms: Sequence[str], independent: float) -> FoundSet:
     """Fit a set of terms to the weak system."""
     theta, signal = system.columns(terms), float(system.b @ system.b)
     values = solve_columns(theta, system.b, RANK)
     left = float(np.sum((system.b - theta @ values) ** 2)) / (signal or 1.0)
     law = {name: float(value) for name, value in zip(terms, values, strict=True)}
     reason = f"Δ{field} has a negative coefficient: short waves would grow" if law.get(OWN[field], 0.0) < 0 else ""
-    return FoundSet(tuple(terms), law, left, criterion(left, len(terms), independent), frequency, reason)
+    return FoundSet(tuple(terms), law, left, criterion(left, len(terms), independent), 0.0, reason)
 
 
 def criterion(left: float, terms: int, independent: float) -> float:
@@ -228,19 +225,20 @@ def criterion(left: float, terms: int, independent: float) -> float:
 
 
 def _draw_runs(
-    columns: PairColumns, settings: Settings, independent: float, progress: Progress | None
+    columns: PairColumns, settings: Settings, searches: Sequence[EquationSearch], progress: Progress | None
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Choose the terms of both laws at random sets of centres, again and again."""
     listed, found = list(PAIR_TERMS), []
     count = settings.identifiability.stability_runs
     for run in range(count):
         rng = np.random.default_rng([settings.run.seed, 1, run])
+        systems = columns.draw(settings.identifiability.stability_centres, rng)
         chosen = []
-        for system in columns.draw(settings.identifiability.stability_centres, rng):
+        for search, system in zip(searches, systems, strict=True):
             walk = walk_subsets(normal_equations(system), [(term,) for term in listed], most=MOST_TERMS)
-            best = [subsets[0] for subsets in walk.best.values()]
-            winner = min(best, key=lambda each: criterion(each.left, len(each.units), independent))
-            chosen.append(tuple(listed[unit] for unit in winner.units))
+            sets = [tuple(listed[unit] for unit in subsets[0].units) for subsets in walk.best.values()]
+            able = [_describe(search.field, system, terms, search.independent) for terms in sets]
+            chosen.append(_choose(able, search.expected, search.independent).terms)
         found.append((chosen[0], chosen[1]))
         if progress is not None:
             progress(run + 1, count)
