@@ -133,6 +133,11 @@ def test_a_bump_is_found_where_there_is_dye() -> None:
 def test_a_coefficient_that_falls_is_followed() -> None:
     train, columns, fit = film(with_map("time"), Medium(slowing=0.5))
     [found] = columns.maps(fit.coefficients)
+    # ridges found beside the law's own terms are kept, beside others they are chosen anew
+    assert columns.for_law(name for name in ("laplacian",)) is columns
+    again = replace(columns, beside=frozenset()).for_law(name for name in ("laplacian",))
+    assert again.ridges == columns.ridges
+    assert again.gains == columns.gains
     inner = train.times[8:-8]
     course = found.course(fit.coefficients["laplacian"], inner)
     assert course == pytest.approx(1.5 * (1 - 0.5 * inner / 34.0), rel=0.04)

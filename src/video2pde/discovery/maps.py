@@ -123,7 +123,8 @@ class MapColumns:
 
     def for_law(self, names: Iterable[str]) -> MapColumns:
         """Choose the ridges for one law: beside terms that it does not have, less smoothing would seem right."""
-        return self if self.beside == frozenset(names) else _choose_ridges(self, sorted(names))
+        own = frozenset(names)
+        return self if self.beside == own else _choose_ridges(self, sorted(own))
 
     @cached_property
     def pool(self) -> WeakSystem:
