@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from video2pde.calibration import Calibration, MISFIT
+from video2pde.calibration.constrained import BOUND
 from video2pde.calibration.parts import InParts
 from video2pde.discovery.flow_choice import FlowChoice
 from video2pde.fit import FitTest
@@ -103,6 +104,13 @@ def flow_notes(choice: FlowChoice | None, chosen: str | None) -> tuple[str, ...]
             f"with {changed} (weak form): one film cannot tell it from the law; allow it with drift.divergence=true"
         )
     return tuple(notes)
+
+
+def constraint_notes(chosen: Calibration | None, discovery: Discovery) -> tuple[str, ...]:
+    """Say which bounds are active in a law, and what the film says of coefficients that are held."""
+    active = () if chosen is None else tuple(name for name, why in chosen.held.items() if why == BOUND)
+    bounds = tuple(f"{name} is at its bound, 0: without it the fit would be on the other side" for name in active)
+    return (*(each.words() for each in discovery.held if each.contradicted), *bounds)
 
 
 def collect_caveats(

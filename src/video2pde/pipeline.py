@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from video2pde.discovery.shapes import check_together
 from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
 from video2pde.field import Field
@@ -47,6 +48,7 @@ from video2pde.stages.steadiness import follow_coefficients
 from video2pde.stages.structure import Contender, discover_structure, Discovery
 from video2pde.stages.validation import compare_refined, validate_models
 from video2pde.stages.windows import choose_windows
+from video2pde.terms import libraries
 
 Artefact = TypeVar("Artefact")
 REPORT = "report"
@@ -57,6 +59,8 @@ OPINION = ("refinement", "comparison")
 """The stages of the inverse PINN, which change nothing in the result unless the fits start from it."""
 IN_PARTS = ("calibration",)
 """Stages that keep their parts while they go on, so that an interrupted one repeats none of them."""
+LAWS = ("regression", "constraints", "terms", "libraries")
+"""The sections that say which laws are tried."""
 ROLLOUTS = ("drift", "weak", "rollout", "run")
 """The sections that a rollout over a window needs."""
 MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
@@ -64,18 +68,15 @@ MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "drift": (("recording",), (*WINDOWS, "drift")),
     "discovery": (
         ("drift",),
-        (
-            *("split", "drift", "weak", "search", "regression", "maps", "identifiability"),
-            *("terms", "libraries", "rollout", "run"),
-        ),
+        ("split", "drift", "weak", "search", "maps", "identifiability", *LAWS, "rollout", "run"),
     ),
     "validation": (("discovery",), ROLLOUTS),
-    "calibration": (("discovery", "refinement"), ("drift", "calibration", "rollout", "run")),
+    "calibration": (("discovery", "refinement"), ("drift", "calibration", *LAWS, "rollout", "run")),
     "fit": (
         ("calibration",),
-        ("recording", "frap", "weak", "calibration", "rollout", "run", "regression", "terms", "libraries"),
+        ("recording", "frap", "weak", "calibration", "rollout", "run", *LAWS),
     ),
-    "front": (("calibration",), ("drift", "calibration", "front", "rollout", "run")),
+    "front": (("calibration",), ("drift", "calibration", "constraints", "front", "rollout", "run")),
     "calibrated_validation": (("front",), ROLLOUTS),
     "selection": (("calibrated_validation", "fit"), ("selection", "regression")),
     "test": (("selection",), ROLLOUTS),
@@ -117,6 +118,9 @@ def run_pipeline(
     The run, with the artefacts of all stages up to ``until``.
     """
     settings = settings or Settings()
+    # what contradicts itself is refused before anything is read
+    libraries(settings)
+    check_together(settings)
     if until is not None and until not in STAGES:
         raise InputError(f"there is no stage '{until}'; there are: {', '.join(STAGES)}")
     if settings.recording.channels is not None or settings.recording.second is not None:

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.parts import InParts, reach_to_parts
-from video2pde.caveats import bleaching_note, collect_caveats, flow_notes, judge_fit, steadiness_notes
+from video2pde.caveats import bleaching_note, collect_caveats, constraint_notes, flow_notes, judge_fit, steadiness_notes
 from video2pde.drift import Drift
 from video2pde.errors import InputError
 from video2pde.field import Field, Windows
@@ -157,9 +157,10 @@ class Run:
         recovery = (self.recovery,) if isinstance(self.recovery, str) else getattr(self.recovery, "notes", ())
         if self.field is not None:
             recovery = (*bleaching_note(self.chosen, self.recovery, self.field.duration), *recovery)
+        known = constraint_notes(self.chosen, self.discovery)
         fits = collect_caveats(self.discovery, self.calibration, self.refinement)
         steady = steadiness_notes(self.steadiness, self.unit)
-        return (*judged, *steady, *recovery, *flowing, *found, *notes, *fits)
+        return (*judged, *known, *steady, *recovery, *flowing, *found, *notes, *fits)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``result.json`` holds of a finished run; numbers that do not exist are null."""

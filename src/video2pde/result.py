@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from video2pde import __version__
-from video2pde.calibration import Calibration, find_directions
+from video2pde.calibration import Calibration, find_derived, find_directions
 from video2pde.calibration.parts import InParts
 from video2pde.discovery.identifiability import LibraryDiagnosis
 from video2pde.drift import Drift
@@ -22,6 +22,7 @@ from video2pde.files import plain_json
 from video2pde.fit.describe import describe_fit
 from video2pde.fit.noise import relative_noise
 from video2pde.flow.words import describe_flow, summarise_flow
+from video2pde.frap.populations import Populations
 from video2pde.frap.recovery import Recovery
 from video2pde.maps.words import describe_map, summarise_map
 from video2pde.record import Run
@@ -73,6 +74,7 @@ def describe_run(run: Run) -> dict[str, Any]:
             "front_best": done.selection.front_best,
             "selection": _selection(done.selection),
             "libraries": {name: _library(found) for name, found in done.discovery.identifiability.libraries.items()},
+            "constraints": _constraints(run, done.discovery),
             "search": None if done.discovery.search is None else done.discovery.search.to_json(),
             "validation": _scores(done.validation),
             "calibrated_validation": {} if run.calibrated_validation is None else _scores(run.calibrated_validation),
@@ -92,8 +94,17 @@ def describe_run(run: Run) -> dict[str, Any]:
     return plain
 
 
+def _constraints(run: Run, discovery: Discovery) -> dict[str, Any] | None:
+    """Return what was known of the law beforehand, and what the film says of coefficients that were held."""
+    known = run.settings.constraints
+    if not known.any:
+        return None
+    held = {each.term: {"value": each.value, "free": each.free, "error": each.error} for each in discovery.held}
+    return {**known.model_dump(mode="json"), "held": held}
+
+
 def _recovery(recovery: Recovery) -> dict[str, Any]:
-    steadiness = recovery.steadiness
+    steadiness, found = recovery.steadiness, recovery.populations
     return {
         "diffusion": {**recovery.diffusion.to_json(), "unit": f"{recovery.unit}²/s"},
         "diffusion_all_mobile": recovery.all_mobile.to_json(),
@@ -107,6 +118,7 @@ def _recovery(recovery: Recovery) -> dict[str, Any]:
             {"from_s": start, "to_s": end, "diffusion": estimate.to_json()}
             for (start, end), estimate in zip(steadiness.spans, steadiness.estimates, strict=True)
         ],
+        "populations": found.to_json() if isinstance(found, Populations) else found,
         "steady": steadiness.steady,
         "steady_chance": steadiness.chance,
         "curve": {
@@ -270,6 +282,7 @@ def held_out_doubt(run: Run) -> str:
 def _law_lines(law: Calibration, field: Field) -> list[str]:
     terms = [
         f"  {describe(term).text:<12} {law.estimates[term.name]} {coefficient_units(term, field.grid.unit)}"
+        + (f" ({law.held[term.name]})" if term.name in law.held else "")
         for term in law.terms
     ]
     motion = summarise_motion(law, field)
@@ -281,6 +294,7 @@ def _law_lines(law: Calibration, field: Field) -> list[str]:
     directions = find_directions(law)
     if directions is not None:
         lines.append(f"  directions   {directions.words(field.grid.unit)}")
+    lines += [f"  {number.words()}" for number in find_derived(law)]
     if law.model.flow is not None:
         lines.append(f"  flow         {describe_flow(law.model.flow, field.grid)}")
     means = {term.name: law.estimates[term.name].value for term in law.terms}
@@ -341,7 +355,11 @@ def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
         "library": calibration.library,
         "drift_scale": {axis: estimate.to_json() for axis, estimate in calibration.drift_scale.items()},
         "terms": {
-            term.name: {**calibration.estimates[term.name].to_json(), "unit": units[term.name]}
+            term.name: {
+                **calibration.estimates[term.name].to_json(),
+                "unit": units[term.name],
+                **({"held": calibration.held[term.name]} if term.name in calibration.held else {}),
+            }
             for term in calibration.terms
         },
         "equation": {"text": calibration.model.equation.text, "latex": calibration.model.equation.latex},
@@ -351,6 +369,7 @@ def describe_law(calibration: Calibration, grid: Grid) -> dict[str, Any]:
             each.term: summarise_map(each, calibration.estimates[each.term], units[each.term], grid)
             for each in calibration.maps
         },
+        "derived": [number.to_json() for number in find_derived(calibration)],
         "starts_agree": calibration.starts_agree,
         "replicates": None
         if calibration.bootstrap is None

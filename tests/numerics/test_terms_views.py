@@ -14,6 +14,7 @@ from video2pde.discovery.testfunctions import kernel
 from video2pde.discovery.weak import weak_columns, WeakColumns
 from video2pde.settings import WeakSettings
 from video2pde.terms import CATALOGUE, Part, Term
+from video2pde.terms.families import FAMILIES
 from video2pde.terms.parse import U, U_X, U_Y, V_X, V_Y
 from video2pde.terms.stencil import apply_term
 
@@ -34,6 +35,8 @@ WRITTEN_OUT = {
     "porous_squared": lambda u: (u**2 * u.diff(X)).diff(X) + (u**2 * u.diff(Y)).diff(Y),
     "u_laplacian": lambda u: u * (u.diff(X, 2) + u.diff(Y, 2)),
     "biharmonic": lambda u: u.diff(X, 4) + 2 * u.diff(X, 2, Y, 2) + u.diff(Y, 4),
+    "saturation": lambda u: u / (1 + u),
+    "uptake": lambda u: u / (sympy.Rational(1, 2) + u),
     "dx": lambda u: u.diff(X),
     "dy": lambda u: u.diff(Y),
     "dxx": lambda u: u.diff(X, 2),
@@ -86,6 +89,30 @@ def test_residual_is_the_term_carried_out(name: str) -> None:
 def test_catalogue_means_what_its_names_say(name: str) -> None:
     u = sympy.Function("f")(X, Y)
     assert sympy.simplify(carry_out(CATALOGUE[name], u) - WRITTEN_OUT[name](u).doit()) == 0
+
+
+@pytest.mark.parametrize("m", [0.25, 1.0, 1.7345, 2.0, 4.0])
+def test_a_power_of_u_is_one_where_there_is_something_to_see(m: float) -> None:
+    """∇·(uᵐ∇u) = uᵐΔu + m uᵐ⁻¹|∇u|², to the thousandth that a smooth power near zero costs."""
+    jets = Waves().jets(((1, 0), (0, 1), (2, 0), (0, 2)), np.zeros(1), np.linspace(0, 7, 9), np.linspace(0, 9, 11))
+    u, u_x, u_y = jets[0, 0], jets[1, 0], jets[0, 1]
+    assert u.min() > 0.15
+    truth = u**m * (jets[2, 0] + jets[0, 2]) + m * u ** (m - 1) * (u_x**2 + u_y**2)
+    found = FAMILIES["porous_power"].member(m).evaluate(jets)
+    assert np.abs(found - truth).max() < 1e-3 * np.abs(truth).max()
+
+
+@pytest.mark.parametrize(("name", "value"), [("porous_power", 0.75), ("porous_power", 2.0), ("uptake", 0.3)])
+def test_the_slope_of_a_family_is_what_its_parameter_changes(name: str, value: float) -> None:
+    family, step = FAMILIES[name], 0.01
+    orders = {order for term in (family.member(value), family.slope(value)) for order in term.jets}
+    jets = Waves().jets(tuple(orders), np.zeros(1), np.linspace(0, 7, 9), np.linspace(0, 9, 11))
+    high, low = (family.member(value + sign * step).evaluate(jets) for sign in (1, -1))
+    slope = family.slope(value).evaluate(jets)
+    assert np.abs((high - low) / (2 * step) - slope).max() < 2e-3 * np.abs(slope).max()
+    assert (
+        np.abs((high - low) / (2 * step) - family.slope(value + 0.3).evaluate(jets)).max() > 0.05 * np.abs(slope).max()
+    )
 
 
 @TERMS

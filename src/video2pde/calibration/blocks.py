@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -44,13 +44,15 @@ class Block(ABC):
     """A named run of unknowns.
 
     ``scale`` (n,): the size of each, which steps are measured in; ``positive``: those fitted as logarithms; ``prior``
-    (n,): standard deviation around zero that is known beforehand, infinite where nothing is.
+    (n,): standard deviation around zero that is known beforehand, infinite where nothing is; ``held``: those that stay
+    as they are given.
     """
 
     name: str
     scale: Array
     positive: tuple[int, ...] = ()
     prior: Array | None = None
+    held: tuple[int, ...] = field(default=(), kw_only=True)
 
     @property
     def size(self) -> int:
@@ -194,6 +196,12 @@ class Unknowns:
         found = [self.parts[block.name].start + index for block in self.blocks for index in block.positive]
         return np.array(found, int)
 
+    @cached_property
+    def held(self) -> NDArray[np.int64]:
+        """Where the vector holds what stays as it is given."""
+        found = [self.parts[block.name].start + index for block in self.blocks for index in block.held]
+        return np.array(found, int)
+
     def vector(self, values: Values) -> Array:
         """Join values by block name; zero where a block is not named."""
         return np.concatenate([values.get(block.name, np.zeros(block.size)) for block in self.blocks])
@@ -234,7 +242,11 @@ class Unknowns:
         """Return W (n, t, c) of all blocks: each block's unknowns have weight on its own pictures alone."""
         parts = []
         for block in self.blocks:
-            parts.append(block.weigh(given, times))
+            weights = block.weigh(given, times)
+            if block.held:  # an unknown without weight has no derivative, and takes no step
+                weights = np.array(weights)
+                weights[list(block.held)] = 0.0
+            parts.append(weights)
             given = block.set_up(given, vector[self.parts[block.name]])
         whole = np.zeros((len(vector), len(times), sum(part.shape[2] for part in parts)))
         row = column = 0

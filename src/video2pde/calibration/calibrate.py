@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -73,7 +73,8 @@ class Calibration:
     make; ``drift_scale`` how the refined drift compares with the given one along each axis; ``starts_agree`` whether
     all starts ended at the same place; ``misfit`` the squared error that the law leaves in the training window, in
     units of the camera's noise: near 1 for a law that says everything; ``flow`` what varies in space
-    beside the drift, and ``maps`` how coefficients vary, both fitted jointly.
+    beside the drift, and ``maps`` how coefficients vary, both fitted jointly; ``parameters`` of terms that are not
+    linear in them, by symbol; ``held`` coefficients that were not fitted, by term, and why.
     """
 
     library: str
@@ -88,6 +89,8 @@ class Calibration:
     misfit: float = float("nan")
     flow: Flow | None = None
     maps: tuple[CoefficientMap, ...] = ()
+    parameters: Mapping[str, Estimate] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def model(self) -> Model:
@@ -180,7 +183,8 @@ def _fit_from_all(
     """Fit from every start, and from a poor one."""
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
     first = next(iter(guesses.values()))
-    guesses.setdefault("poor", [POOR * forward(term, value) for term, value in zip(problem.terms, first, strict=True)])
+    poor = [POOR * forward(term, value) for term, value in zip(problem.terms, first, strict=True)]
+    guesses.setdefault("poor", [first[k] if k in problem.law.held else value for k, value in enumerate(poor)])
     minimise = fit_rollout if options.optimizer == "lm" else fit_nelder_mead
     attempts, fits = [], []
     for source, guess in guesses.items():
@@ -218,6 +222,11 @@ def _agree(fits: Sequence[Fit], best: Fit, scale: Array) -> bool:
     """Say whether all fits ended at the same coefficients."""
     size = np.maximum(np.abs(best.coefficients), NEARLY_ZERO * scale)
     return all(bool(np.max(np.abs(fit.coefficients - best.coefficients) / size) < SAME_PLACE) for fit in fits)
+
+
+def agree_on(found: Sequence[Array], best: Array) -> bool:
+    """Say whether all coefficients found are the same, none of them being near zero."""
+    return all(bool(np.max(np.abs(each - best) / np.abs(best)) < SAME_PLACE) for each in found)
 
 
 def _noise(problem: Problem) -> float:

@@ -3,8 +3,7 @@
     D_xx u_xx + 2 D_xy u_xy + D_yy u_yy = ∇·(D∇u),      D n = λ n,      tan 2θ = 2 D_xy / (D_xx − D_yy)
 
 λ₁ ≥ λ₂ act along n and across it, n at θ from x towards y. Nothing of this depends on how the camera was turned, but θ.
-The coefficient of u_xy is 2 D_xy. Intervals follow the coefficients' errors to first order: those that the replicates
-show with their correlations, all others as if they added up.
+The coefficient of u_xy is 2 D_xy. Intervals follow the coefficients' errors to first order (``derived``).
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.calibration.budget import STATISTICS
 from video2pde.calibration.calibrate import Calibration
+from video2pde.calibration.derived import coefficient_errors
 from video2pde.estimate import Estimate
 from video2pde.terms.catalogue import TENSOR
 
@@ -66,9 +65,7 @@ def find_directions(law: Calibration) -> Directions | None:
     names = [term.name for term in law.terms]
     if not set(TENSOR) <= set(names):
         return None
-    index = [names.index(name) for name in TENSOR]
     xx, yy, cross = (law.estimates[name].value for name in TENSOR)
-    half = np.array([_half_width(law.estimates[name]) for name in TENSOR])
     difference = xx - yy
     size = float(np.hypot(difference, cross))
     along, across = (xx + yy + size) / 2, (xx + yy - size) / 2
@@ -83,7 +80,7 @@ def find_directions(law: Calibration) -> Directions | None:
     ratio = along / across if across > 0 else np.inf
     if across > 0:
         slopes["ratio"] = slopes["along"] / across - along / across**2 * slopes["across"]
-    covariance, rest = _errors(law, index, half)
+    covariance, rest = coefficient_errors(law, TENSOR)
     widths = {
         name: float(np.hypot(np.sqrt(max(slope @ covariance @ slope, 0.0)), np.abs(slope) @ rest))
         for name, slope in slopes.items()
@@ -96,22 +93,6 @@ def find_directions(law: Calibration) -> Directions | None:
         positive=bool((estimates["across"].low if estimates["across"].has_interval else across) > 0),
         **estimates,
     )
-
-
-def _half_width(estimate: Estimate) -> float:
-    return max(estimate.high - estimate.value, estimate.value - estimate.low) if estimate.has_interval else np.nan
-
-
-def _errors(law: Calibration, index: list[int], half: Array) -> tuple[Array, Array]:
-    """Split half-widths into a covariance (3, 3), by what the replicates show, and what is left of them, (3,)."""
-    boot = law.bootstrap
-    if boot is None or boot.converged < 2:
-        return np.zeros((3, 3)), half
-    own = np.minimum(law.correction(STATISTICS).uncertainty[index], half)
-    draws = boot.draws[:, index]
-    spread = draws.std(axis=0, ddof=1)
-    together = np.cov(draws, rowvar=False) / np.outer(spread, spread)
-    return np.asarray(together * np.outer(own, own)), np.sqrt(half**2 - own**2)
 
 
 def _around(value: float, half: float) -> Estimate:

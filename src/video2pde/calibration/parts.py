@@ -110,6 +110,8 @@ def fit_parts(
     chance = {
         # the lower end of diffusion may have been cut at 0
         name: compare_estimates([e.value for e in each], [(e.high - e.value) / NORMAL for e in each]).chance
+        if any(e.high > e.value for e in each)  # one that is held at 0 has no errors
+        else 1.0
         for name, each in by_term.items()
     }
     return InParts(library, terms, tuple(spans), by_term, chance, encoded, tuple(left_out))

@@ -74,6 +74,17 @@ class Problem:
         kept = tuple(block for block in self.unknowns.blocks if block.name != name)
         return replace(self, unknowns=Unknowns(kept))
 
+    def holding(self, values: Mapping[int, float]) -> Problem:
+        """Hold some of the law's coefficients, by place, at given values."""
+        if not values:
+            return self
+        reference = None if self.law.reference is None else self.law.reference.copy()
+        if reference is not None:
+            reference[list(values)] = list(values.values())
+        positive = tuple(place for place in self.law.positive if place not in values)
+        law = replace(self.law, held=tuple(values), positive=positive, reference=reference)
+        return replace(self, unknowns=Unknowns((law, *self.unknowns.blocks[1:])))
+
     def unclipped(self) -> Problem:
         """Let rollouts leave [0, 1]: of two neighbours one would be clipped and the other not."""
         return replace(self, rollout=self.rollout.model_copy(update={"clip": "off"}))

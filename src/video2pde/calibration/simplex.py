@@ -31,6 +31,7 @@ def fit_nelder_mead(
     # positive unknowns move by factors, the others in units of their scale
     units = unknowns.scale.copy()
     units[unknowns.positive] = 1.0
+    units[unknowns.held] = 0.0
     calls = 0
 
     def objective(z: Array) -> float:

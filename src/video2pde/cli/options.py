@@ -131,6 +131,17 @@ def _absolute(value: str | Path) -> str:
     return str(value.resolve()) if isinstance(value, Path) else value
 
 
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _known_coefficient(text: str) -> str:
+    name, given, value = (part.strip() for part in text.partition("="))
+    if not given or not name.isidentifier() or not is_number(value):
+        raise InputError(f"--fix {text}: give a term and its coefficient, such as laplacian=0.5")
+    return f"{name} = {float(value)!r}"
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LawOptions:
@@ -150,6 +161,21 @@ class LawOptions:
         _settings("A coefficient that varies: TERM over space, TERM=time over time, such as laplacian or u=time."),
     ] = ()
     drift: Annotated[str | None, _settings("What is carried along: none, auto, uniform, affine or stream.")] = None
+    conserve: Annotated[bool, _settings("Nothing is made or lost: terms in divergence form alone are candidates.")] = (
+        False
+    )
+    fix: Annotated[
+        tuple[str, ...], _settings("A coefficient that is known, such as laplacian=0.5; may be given again and again.")
+    ] = ()
+    positive: Annotated[
+        str | None, _settings("Terms whose coefficient is not negative: names, diffusion or tensor, with commas.")
+    ] = None
+    equal: Annotated[
+        tuple[str, ...], _settings("Terms with one coefficient, such as dxx,dyy; may be given again and again.")
+    ] = ()
+    populations: Annotated[
+        bool, _settings("After a bleach: compare one D, an immobile part, two D's, and exchange with a bound part.")
+    ] = False
     velocity: Annotated[
         Path | None, _settings("File (.npz, .nc) with the velocity u, v, in place of the drift that is measured.")
     ] = None
@@ -164,9 +190,22 @@ class LawOptions:
             "velocity": "drift.velocity",
         }
         given = {key: getattr(self, name) for name, key in keys.items() if getattr(self, name) is not None}
+        plain = tuple(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items())
         vary = (each.partition("=") for each in self.vary)
         varying = tuple(f"maps.vary.{name.strip()}={json.dumps(over.strip() or 'space')}" for name, _, over in vary)
-        return (*(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items()), *varying)
+        recovery = ("frap.enabled=true", "frap.populations=true") if self.populations else ()
+        return (*plain, *varying, *self._constraints(), *recovery)
+
+    def _constraints(self) -> tuple[str, ...]:
+        """Write what is known of the law beforehand as settings."""
+        found = ["constraints.conserve=true"] if self.conserve else []
+        if self.fix:
+            found.append(f"constraints.fixed={{ {', '.join(_known_coefficient(text) for text in self.fix)} }}")
+        if self.positive is not None:
+            found.append(f"constraints.positive={json.dumps(_split(self.positive))}")
+        if self.equal:
+            found.append(f"constraints.equal={json.dumps([_split(text) for text in self.equal])}")
+        return tuple(found)
 
     def joined(self, settings: SettingsOptions) -> SettingsOptions:
         """Add the options to the other settings; what ``--set`` says has the last word."""

@@ -12,18 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, minimize_scalar
 
 from video2pde.discovery.weak import WeakSystem
 from video2pde.html import table
 from video2pde.settings import RegressionSettings
 from video2pde.terms.catalogue import DRIFT, TENSOR
+from video2pde.terms.constraints import WHOLE_TENSOR
 
 Array = NDArray[np.float64]
 ACTIVE = 1e-12
 """A coefficient (as a share of the signal) above this counts as active."""
 RESTORE = 2.0
 """Dropped terms come back where more than this times what all terms together leave is unexplained, ..."""
+ANGLES = 60
+"""Directions over half a turn in which a tensor without diffusion across is tried."""
 LEAST_UNEXPLAINED = 2e-5
 """... and more than this share of ‖b‖²."""
 
@@ -160,12 +163,50 @@ def _ridge(normal: Normal, active: NDArray[np.bool_], settings: RegressionSettin
     index = np.flatnonzero(active)
     matrix = normal.gram[np.ix_(index, index)] + settings.ridge * np.eye(len(index))
     right = normal.right[index]
-    low, high = _bounds([normal.names[i] for i in index], settings.signs)
+    names = [normal.names[i] for i in index]
+    low, high = _bounds(names, settings.signs)
     if np.isinf(low).all() and np.isinf(high).all():
         return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0])
+    found = _bounded(matrix, right, low, high)
+    if settings.signs.get(WHOLE_TENSOR) == "positive" and set(TENSOR) <= set(names):
+        return _with_positive_tensor(matrix, right, (low, high), found, names, normal.norms[index])
+    return found
+
+
+def _bounded(matrix: Array, right: Array, low: Array, high: Array) -> Array:
     # minimise ½ sᵀAs − rᵀs under bounds: with A = LLᵀ it is ½‖Lᵀs − L⁻¹r‖²
-    factor = np.linalg.cholesky(matrix + 1e-14 * np.eye(len(index)))
+    factor = np.linalg.cholesky(matrix + 1e-14 * np.eye(len(matrix)))
     return np.asarray(lsq_linear(factor.T, np.linalg.solve(factor, right), bounds=(low, high)).x)
+
+
+def _with_positive_tensor(
+    matrix: Array, right: Array, bounds: tuple[Array, Array], found: Array, names: Sequence[str], norms: Array
+) -> Array:
+    """Keep a diffusion tensor from being negative in any direction.
+
+    The problem is convex: where the best tensor is negative in one direction, the best that is allowed has no diffusion
+    there at all, D = d n nᵀ. Then d and the other coefficients are linear, and the direction n is looked for.
+    """
+    place = [names.index(name) for name in TENSOR]
+    xx, yy, cross = found[place] / norms[place]
+    if xx + yy >= np.hypot(xx - yy, cross):
+        return found
+    others = [i for i in range(len(names)) if i not in place]
+
+    def along(angle: float) -> tuple[float, Array]:
+        c, s = np.cos(angle), np.sin(angle)
+        basis = np.zeros((len(names), len(others) + 1))
+        basis[others, np.arange(len(others))] = 1.0
+        basis[place, -1] = np.array([c * c, s * s, 2 * c * s]) * norms[place] / norms[place].max()
+        low, high = (np.append(bound[others], end) for bound, end in zip(bounds, (0.0, np.inf), strict=True))
+        shares = basis @ _bounded(basis.T @ matrix @ basis, basis.T @ right, low, high)
+        return float(0.5 * shares @ matrix @ shares - right @ shares), shares
+
+    angles = np.linspace(0.0, np.pi, ANGLES, endpoint=False)
+    best = angles[int(np.argmin([along(angle)[0] for angle in angles]))]
+    step = np.pi / ANGLES
+    finer = minimize_scalar(lambda angle: along(angle)[0], bounds=(best - step, best + step), method="bounded")
+    return along(float(finer.x))[1]
 
 
 def _bounds(names: Sequence[str], signs: Mapping[str, str]) -> tuple[Array, Array]:

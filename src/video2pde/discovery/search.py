@@ -20,7 +20,7 @@ from video2pde.discovery.subsets import Subset, Subsets, walk_subsets
 from video2pde.discovery.weak import WeakSystem
 from video2pde.progress import Progress
 from video2pde.settings import Settings
-from video2pde.terms.catalogue import libraries, searched
+from video2pde.terms.catalogue import constraints, libraries, searched
 from video2pde.terms.symbol import damps
 from video2pde.terms.term import Term
 
@@ -123,7 +123,9 @@ def candidate_laws(
         return libraries(settings), None
     found = search_laws(normal_equations(system, settings.regression.drift), runs, settings, progress)
     terms = {term.name: term for unit in searched(settings) for term in unit}
-    laws = {law.name: tuple(terms[name] for name in law.terms) for law in found.going_on}
+    known = constraints(settings)
+    held = () if known is None else tuple(known.fixed.values())
+    laws = {law.name: (*(terms[name] for name in law.terms), *held) for law in found.going_on}
     return laws or libraries(settings), found
 
 
@@ -179,7 +181,9 @@ class _Bench:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.units = searched(settings)
-        self.named = {frozenset(t.name for t in terms): (name, terms) for name, terms in libraries(settings).items()}
+        fixed = settings.constraints.fixed
+        by_name = {name: [t for t in terms if t.name not in fixed] for name, terms in libraries(settings).items()}
+        self.named = {frozenset(t.name for t in terms): (name, terms) for name, terms in by_name.items()}
 
     @cached_property
     def listed(self) -> tuple[str, ...]:
@@ -231,7 +235,10 @@ class _Bench:
             if name in found.coefficients and found.coefficients[name] * (1 if sign == "positive" else -1) < 0:
                 return f"{name} is not {sign}"
         terms = {term.name: term for unit in subset.units for term in self.units[unit]}
-        if not damps([terms[name] for name in found.terms], list(found.coefficients.values())):
+        known = constraints(self.settings)
+        held = {} if known is None else known.fixed
+        values = [*found.coefficients.values(), *(self.settings.constraints.fixed[name] for name in held)]
+        if not damps([*(terms[name] for name in found.terms), *held.values()], values):
             return "its diffusion is negative: it cannot be run forward"
         return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,7 @@ def weak_system(
     settings: Settings | None = None,
     total_frames: int | None = None,
     progress: Progress | None = None,
+    terms: Sequence[Term] | None = None,
 ) -> Weak:
     """Assemble the weak system of every library, or of every term of a search, on the training window.
 
@@ -45,6 +47,7 @@ def weak_system(
     settings : None: the defaults.
     total_frames : frames of the whole recording (σ_t is a share of them); default: from the split's share.
     progress : called with the number of frames done and the number in all.
+    terms : None: every term of every library, and of a search.
 
     Returns
     -------
@@ -60,7 +63,7 @@ def weak_system(
     """
     settings = settings or Settings()
     # columns of a drift that is zero would be zero: they are left out, not fitted
-    terms = [term for term in all_terms(settings) if drift.moving or not term.is_drift]
+    terms = [term for term in (all_terms(settings) if terms is None else terms) if drift.moving or not term.is_drift]
     frames = total_frames or round(len(train) / settings.split.train)
     moments = np.zeros((len(terms), len(train), 2))
     if settings.drift.law_correction and drift.moving and drift.given is None:

@@ -15,7 +15,8 @@ from video2pde.fit.result import FitTest
 
 def widen(calibration: Calibration, test: FitTest) -> Calibration:
     """Widen the intervals of a calibrated law by its lack of fit, in quadrature; values stay as they are."""
-    lack = np.array([max(test.lack.get(term.name, 0.0), 0.0) for term in calibration.terms])
+    found = {name: value for name, value in test.lack.items() if value > 0 and name not in calibration.held}
+    lack = np.array([found.get(term.name, 0.0) for term in calibration.terms])
     if not lack.any():
         return calibration
     line = calibration.correction(LACK_OF_FIT)
@@ -23,7 +24,7 @@ def widen(calibration: Calibration, test: FitTest) -> Calibration:
     lines = {**{other.name: other for other in calibration.budget}, LACK_OF_FIT: wider}
     estimates = {}
     for name, estimate in calibration.estimates.items():
-        more = test.lack.get(name, 0.0)
+        more = found.get(name, 0.0)
         if more > 0 and estimate.has_interval:
             below, above = (float(np.hypot(end - estimate.value, more)) for end in (estimate.low, estimate.high))
             estimate = Estimate(estimate.value, estimate.value - below, estimate.value + above)

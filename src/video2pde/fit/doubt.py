@@ -45,6 +45,9 @@ def reach_of_doubt(
     reach = {}
     for name, value in values.items():
         half = widths[name]
+        if not np.isfinite(half):  # a coefficient that is held is not in doubt
+            reach[name] = 0.0
+            continue
         own = half / norm.isf(OUTSIDE / 2)
         shifts = np.array([found.coefficients[name] - value for found in scores])
         errors = np.array([np.hypot(own, found.shift_errors[name]) for found in scores])

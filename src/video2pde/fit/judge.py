@@ -195,7 +195,8 @@ class _Bench:
     def judge(self, look: _Look, asked: bool) -> FitTest:
         """Say whether a law passes; with ``asked`` after hearing the suspects and comparing parts of the window."""
         law, names = look.law, look.law.names
-        widths = half_widths(look.calibration)
+        # a coefficient that is held has no interval that an effect could leave
+        widths = {**half_widths(look.calibration), **dict.fromkeys(look.calibration.held, float("inf"))}
         view = look.sight.view
         question = Asked(
             view,

@@ -42,6 +42,7 @@ class Suspect:
 
 FLOW_CURE = 'a flow that is not uniform can be included with drift.flow = "auto"'
 LIGHT_CURE = 'include it with recording.illumination = "gain"'
+POPULATIONS_CURE = "after a bleach, compare laws with a bound, an immobile or a slower part: --populations"
 SUSPECTS: tuple[Suspect, ...] = (
     Suspect(
         "drift",
@@ -128,14 +129,14 @@ SUSPECTS: tuple[Suspect, ...] = (
         "memory",
         effects.memory,
         "there is a second time scale: what happened before goes on",
-        "a law of first order in time cannot say it; film for longer",
+        f"a law of first order in time cannot say it; {POPULATIONS_CURE}, or film for longer",
         law_bound=True,
     ),
     Suspect(
         "immobile part",
         effects.immobile,
         "a part of it does not move",
-        "bleach or rinse it, or subtract it",
+        f"{POPULATIONS_CURE}; or rinse it, or subtract it",
         law_bound=True,
     ),
     Suspect(

@@ -99,7 +99,7 @@ def fit_modes(modes: Modes, free: Sequence[str], start: Mapping[str, float], pat
 
     first = np.maximum([start[name] for name in free], low) / scale
     found = least_squares(lambda point: left(point).ravel(), first, bounds=(low, np.inf))
-    errors, blocks = _jackknife(left, found.x)
+    errors, blocks = jackknife(left, found.x)
     best = [float(value) for value in scale * found.x]
     values = {name: float(start[name]) for name in PARAMETERS} | dict(zip(free, best, strict=True))
     freedom = max(found.fun.size - modes.values.shape[1], 1)
@@ -108,7 +108,7 @@ def fit_modes(modes: Modes, free: Sequence[str], start: Mapping[str, float], pat
     return ModalFit(values, spread, rms, blocks)
 
 
-def _jackknife(left: Callable[[Array], Array], point: Array) -> tuple[Array, int]:
+def jackknife(left: Callable[[Array], Array], point: Array) -> tuple[Array, int]:
     """Return standard errors from leaving out blocks of frames, one Gauss–Newton step each."""
     base = left(point)
     steps = 1e-4 * np.eye(len(point))
@@ -164,13 +164,17 @@ def brought_in(modes: Modes, values: Mapping[str, float]) -> Array:
     The rim shows mobile and immobile part together, under the light: M f = rim/e^{−kt} − (1 − M) rim(0). Between
     frames it is linear in time.
     """
-    total = np.zeros_like(modes.values)
     if modes.forcing is None:
-        return total
+        return np.zeros_like(modes.values)
     dimming = light(modes, values)[:, None]
     drive = modes.forcing / dimming - (1 - values["M"]) * modes.forcing[0]
-    rate = values["D"] * modes.rates
-    for i, step in enumerate(np.diff(modes.times), start=1):
+    return np.asarray(dimming * carried_in(modes.times, values["D"] * modes.rates, drive, values["D"]))
+
+
+def carried_in(times: Array, rate: Array, drive: Array, speed: float) -> Array:
+    """Return ∫ e^{−rate (t − τ)} speed drive(τ) dτ since the first frame, (t, q), the drive linear between frames."""
+    total = np.zeros_like(drive)
+    for i, step in enumerate(np.diff(times), start=1):
         z = rate * step
         small = z < 1e-3
         safe = np.where(small, 1.0, z)
@@ -178,8 +182,8 @@ def brought_in(modes: Modes, values: Mapping[str, float]) -> Array:
         whole = np.where(small, 1 - z / 2 + z**2 / 6, (1 - decay) / safe)
         later = np.where(small, 0.5 - z / 6 + z**2 / 24, (1 - whole) / safe)
         both = drive[i - 1] * (whole - later) + drive[i] * later
-        total[i] = decay * total[i - 1] + values["D"] * step * both
-    return np.asarray(dimming * total)
+        total[i] = decay * total[i - 1] + speed * step * both
+    return total
 
 
 def initial_state(modes: Modes, values: Mapping[str, float]) -> Array:
@@ -190,15 +194,22 @@ def initial_state(modes: Modes, values: Mapping[str, float]) -> Array:
 
 def _left_over(modes: Modes, values: Mapping[str, float], pattern: float) -> Array:
     """Return what is unexplained, (t, q), with the direction of a standing pattern shortened by its variance."""
-    answer = _whiten(modes, response(modes, values), values, pattern)
-    seen = _whiten(modes, modes.values - brought_in(modes, values), values, pattern)
+    seen = modes.values - brought_in(modes, values)
+    return settle(response(modes, values), seen, light(modes, values), pattern)[0]
+
+
+def settle(answer: Array, seen: Array, along: Array, pattern: float) -> tuple[Array, Array]:
+    """Return what the initial state that fits best leaves of ``seen`` (t, q), and that state (q,).
+
+    ``answer`` (t, q): what a unit of each mode becomes; ``along`` (t,): how a standing pattern dims.
+    """
+    answer, seen = _whiten(answer, along, pattern), _whiten(seen, along, pattern)
     state = (answer * seen).sum(axis=0) / np.maximum((answer**2).sum(axis=0), 1e-300)
-    return np.asarray(seen - answer * state)
+    return np.asarray(seen - answer * state), np.asarray(state)
 
 
-def _whiten(modes: Modes, series: Array, values: Mapping[str, float], pattern: float) -> Array:
+def _whiten(series: Array, along: Array, pattern: float) -> Array:
     """Multiply by C^{−½}, C = 1 + ρ g gᵀ over the frames: noise of one, and a pattern of ρ that dims with the light."""
-    along = light(modes, values)
     size = float(along @ along)
     shortened = 1 - 1 / np.sqrt(1 + pattern * size)
     return np.asarray(series - shortened / size * np.outer(along, along @ series))

@@ -29,6 +29,7 @@ from video2pde.frap.fit import (
     SYSTEMATIC,
 )
 from video2pde.frap.modes import decompose, Edges, Modes
+from video2pde.frap.populations import compare_populations, Populations
 
 Array = NDArray[np.float64]
 
@@ -59,6 +60,7 @@ class Recovery:
     times, measured, fitted : (t,), the mean of u over the bleached region, and the fitted curve.
     corrected : (t,), the measured curve with the bleaching by the light taken off.
     spot : (y, x), the bleached region. before : level before the bleach; ``reference``: whether it was measured.
+    populations : laws of one and two populations side by side; a text says why not, None where it was not asked for.
     """
 
     diffusion: Estimate
@@ -79,6 +81,7 @@ class Recovery:
     rms: float
     notes: tuple[str, ...] = ()
     patterned: Estimate = UNKNOWN
+    populations: Populations | str | None = None
 
     def summary(self) -> list[str]:
         """Say it in lines for the terminal."""
@@ -91,6 +94,8 @@ class Recovery:
         ]
         for (start, end), estimate in zip(self.steadiness.spans, self.steadiness.estimates, strict=True):
             lines.append(f"  D, {start:.4g} to {end:.4g} s: {_text(estimate)} {self.unit}²/s")
+        if isinstance(self.populations, Populations):
+            lines += self.populations.summary(self.unit)
         return lines
 
 
@@ -102,10 +107,11 @@ def _text(estimate: Estimate) -> str:
     return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"
 
 
-def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
+def analyse_recovery(field: Field, edges: Edges = "measured", populations: bool = False) -> Recovery:
     """Measure a recovery: u being what there was before the bleach (1 with a reference), less what was bleached.
 
-    ``edges``: the rim of the picture, or of the mask, as it is seen; or nothing passes it.
+    ``edges``: the rim of the picture, or of the mask, as it is seen; or nothing passes it. ``populations``: compare
+    laws of one and of two populations, too.
     """
     if len(field) < LEAST_FRAMES:
         raise StageError(f"{len(field)} frames are too few for a recovery; {LEAST_FRAMES} at least are needed")
@@ -142,6 +148,7 @@ def analyse_recovery(field: Field, edges: Edges = "measured") -> Recovery:
         edges=edges,
         unit=field.grid.unit,
         rms=fit.rms,
+        populations=_compare(modes, everything, pattern) if populations else None,
         notes=(
             *_tell_light(modes, fit),
             *_remarks(field, mobile, steadiness, reference, patterned),
@@ -162,6 +169,13 @@ def _choose_light(modes: Modes, start: Mapping[str, float], pattern: float, unif
     flashed = modes.by_picture()
     each = fit_modes(flashed, ("D", "k"), start, pattern)
     return (flashed, each) if each.rms < CLEARLY_BETTER * steady.rms else (modes, steady)
+
+
+def _compare(modes: Modes, fit: ModalFit, pattern: float) -> Populations | str:
+    try:
+        return compare_populations(modes, fit.values["D"], fit.values["k"], pattern)
+    except StageError as error:
+        return str(error)
 
 
 def _with_any_pattern(modes: Modes, fit: ModalFit, steadiness: Steadiness) -> Estimate:

@@ -9,6 +9,7 @@ import numpy as np
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.parts import InParts
+from video2pde.frap.populations import Populations, units_of
 from video2pde.frap.recovery import Recovery
 from video2pde.front import FrontFit
 from video2pde.refinement.result import check_agreement, Refinement
@@ -198,6 +199,31 @@ def list_recovery(recovery: Recovery) -> Sheet:
         rows.append({"quantity": f"D from {start:.4g} to {end:.4g} s", "estimate": estimate, "unit": square})
     entries = (Entry("quantity", "quantity"), Entry("estimate", "value, 95 % interval"), Entry("unit", "unit"))
     return fill("recovery", "Recovery after the bleach", entries, rows)
+
+
+def list_populations(recovery: Recovery, found: Populations) -> Sheet:
+    """List the parameters of every law of populations, and what it leaves in held-out frames."""
+    rows = [
+        {
+            "law": law.name,
+            "parameter": name,
+            "estimate": estimate,
+            "unit": units_of(name, recovery.unit),
+            "held_out": law.held_out,
+            "verdict": "out" if law.out else law.degenerate or ("chosen" if law.name == found.chosen else "allowed"),
+        }
+        for law in found.laws
+        for name, estimate in law.estimates.items()
+    ]
+    entries = (
+        Entry("law", "law"),
+        Entry("parameter", "parameter"),
+        Entry("estimate", "value, 95 % interval"),
+        Entry("unit", "unit"),
+        Entry("held_out", "left in held-out frames"),
+        Entry("verdict", "verdict"),
+    )
+    return fill("populations", "Laws of one and of two populations", entries, rows)
 
 
 def list_steadiness(found: InParts, unit: str) -> Sheet:

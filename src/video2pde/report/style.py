@@ -35,6 +35,9 @@ _SHORT: Mapping[str, str] = {
     "drift": r"$-\mathbf{v}\cdot\nabla u$",
     "drift_x": "$-v_x u_x$",
     "drift_y": "$-v_y u_y$",
+    # their parameters are the law's, not the catalogue's
+    "porous_power": r"$\nabla\cdot(u^m\nabla u)$",
+    "uptake": r"$u/(K + u)$",
 }
 DOTS_PER_INCH = 200
 _STYLE: Mapping[str, Any] = {

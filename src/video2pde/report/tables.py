@@ -7,6 +7,7 @@ from pathlib import Path
 
 from video2pde.calibration.parts import InParts
 from video2pde.files import atomic_write
+from video2pde.frap.populations import Populations
 from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
 from video2pde.report import fit_tables
@@ -14,6 +15,7 @@ from video2pde.report.calibration_tables import (
     list_budget,
     list_calibrated,
     list_fronts,
+    list_populations,
     list_recovery,
     list_refined,
     list_starts,
@@ -61,6 +63,9 @@ NAMES = (
 def collect_sheets(run: Run) -> list[Sheet]:
     """Make every table that the run has numbers for."""
     sheets: list[Sheet] = [list_recovery(run.recovery)] if isinstance(run.recovery, Recovery) else []
+    found = getattr(run.recovery, "populations", None)
+    if isinstance(run.recovery, Recovery) and isinstance(found, Populations):
+        sheets.append(list_populations(run.recovery, found))
     if isinstance(run.steadiness, InParts):
         sheets.append(list_steadiness(run.steadiness, run.unit))
     if run.recording is not None and run.recording.checks is not None:

@@ -6,6 +6,7 @@ from video2pde.settings.presets import PRESETS
 from video2pde.settings.recording import RecordingSettings
 from video2pde.settings.sections import (
     CalibrationSettings,
+    ConstraintSettings,
     DriftSettings,
     FrapSettings,
     FrontSettings,
@@ -26,6 +27,7 @@ from video2pde.settings.sections import (
 __all__ = [
     "PRESETS",
     "CalibrationSettings",
+    "ConstraintSettings",
     "DriftSettings",
     "FrapSettings",
     "FrontSettings",

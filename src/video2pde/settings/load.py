@@ -19,6 +19,7 @@ from video2pde.settings.presets import PRESETS
 from video2pde.settings.recording import RecordingSettings
 from video2pde.settings.sections import (
     CalibrationSettings,
+    ConstraintSettings,
     DriftSettings,
     FrapSettings,
     FrontSettings,
@@ -46,6 +47,7 @@ class Settings(Section):
     weak: WeakSettings = WeakSettings()
     regression: RegressionSettings = RegressionSettings()
     maps: MapSettings = MapSettings()
+    constraints: ConstraintSettings = ConstraintSettings()
     search: SearchSettings = SearchSettings()
     identifiability: IdentifiabilitySettings = IdentifiabilitySettings()
     rollout: RolloutSettings = RolloutSettings()

@@ -92,16 +92,51 @@ class RegressionSettings(Section):
     )
     law: str | None = Field(
         None,
-        description="the law to fit, without discovery: a library, or terms such as 'laplacian,u'; none: all libraries",
+        description="the law to fit, without discovery: a library, a named law such as 'bistable', or terms such as "
+        "'laplacian,u'; none: all libraries",
     )
     diffusion: Literal["isotropic", "tensor"] = Field(
         "isotropic",
         description="tensor: in every law Δu gives way to u_xx, u_yy and u_xy, for what spreads faster in one "
         "direction",
     )
-    signs: dict[str, Literal["positive", "negative"]] = Field(
-        default_factory=dict, description="sign constraints by term, such as laplacian = 'positive'"
+    shapes: dict[str, float] = Field(
+        default_factory=dict,
+        description="parameters of terms that are not linear in them, held fixed: porous_power = m, uptake = K; one "
+        "that is not given is estimated",
     )
+    signs: dict[str, Literal["positive", "negative"]] = Field(
+        default_factory=dict,
+        description="sign constraints by term, of the weak fits alone; [constraints] holds them in every fit",
+    )
+
+
+class ConstraintSettings(Section):
+    """What is known of the law beforehand; it holds in every fit."""
+
+    conserve: bool = Field(False, description="nothing is made or lost: terms in divergence form alone are candidates")
+    symmetry: Literal["none", "mirror_x", "mirror_y", "rotation"] = Field(
+        "none", description="candidates stay the same where x or y is mirrored, or the picture is turned by a quarter"
+    )
+    positive: tuple[str, ...] = Field(
+        (), description="terms whose coefficient is not negative; diffusion: all diffusion, tensor: in every direction"
+    )
+    negative: tuple[str, ...] = Field((), description="terms whose coefficient is not positive")
+    fixed: dict[str, float] = Field(
+        default_factory=dict, description="coefficients that are known, by term: in every law, and not fitted"
+    )
+    equal: tuple[tuple[str, ...], ...] = Field(
+        (), description="groups of terms with one coefficient, such as [['dxx', 'dyy']]"
+    )
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is known beforehand."""
+        return self != ConstraintSettings()
+
+    def equal_names(self, joined: str) -> tuple[str, ...]:
+        """Return the terms that a joined term was made of; none for others."""
+        return next((group for group in self.equal if "_and_".join(group)[:40] == joined), ())
 
 
 class MapSettings(Section):
@@ -281,6 +316,11 @@ class FrapSettings(Section):
     """Recovery after a bleach."""
 
     enabled: bool = Field(False, description="measure D, mobile fraction, half time and bleaching rate of a recovery")
+    populations: bool = Field(
+        False,
+        description="compare one D, a mobile and an immobile part, two D's, and exchange with a bound part, by what "
+        "they leave in held-out frames",
+    )
     edges: Literal["auto", "measured", "no_flux"] = Field(
         "auto",
         description="measured: the rim of picture or mask as it is seen; no_flux: nothing passes it; auto: no_flux "

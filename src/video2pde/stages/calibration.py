@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+
+import numpy as np
 
 from video2pde.calibration import calibrate, Calibration, make_problem, Problem
 from video2pde.calibration.carried import Carried
+from video2pde.calibration.constrained import calibrate_within
+from video2pde.calibration.shaped import calibrate_shaped
+from video2pde.discovery.shapes import Shape
 from video2pde.drift import Drift
 from video2pde.errors import StageError
 from video2pde.field import Field
@@ -16,6 +22,9 @@ from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.folder import Keep
 from video2pde.settings import Settings
 from video2pde.stages.structure import Contender, Discovery
+from video2pde.terms import Term
+from video2pde.terms.catalogue import constraints
+from video2pde.terms.families import FAMILIES
 
 
 def calibrate_contenders(
@@ -84,11 +93,50 @@ def calibrate_contender(
 ) -> Calibration:
     """Calibrate one contender from the weak fit, from the inverse PINN where there is one, and from a poor start."""
     settings = settings if drift.moving else without_drift(settings)
+    if found.shape is not None and found.shape.family in contender.weak:
+        return _calibrate_shaped(contender, train, drift, found, found.shape, settings, progress)
     problem = pose_problem(contender, train, drift, found, settings)
     starts = {"weak": list(contender.weak.values())}
     if refined is not None:
         starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
-    return calibrate(contender.library, problem, starts, settings, progress)
+    known = constraints(settings)
+    if known is None:
+        return calibrate(contender.library, problem, starts, settings, progress)
+    return calibrate_within(known, contender.library, problem, starts, settings, progress)
+
+
+def _calibrate_shaped(
+    contender: Contender,
+    train: Field,
+    drift: Drift,
+    found: Discovery,
+    shape: Shape,
+    settings: Settings,
+    progress: Progress | None,
+) -> Calibration:
+    """Calibrate a contender together with the parameter of one of its terms."""
+    still = np.zeros((len(train), 2))
+
+    def pose(terms: tuple[Term, ...], coefficients: Mapping[str, float]) -> Problem:
+        posed = replace(contender, terms=terms, coefficients={**contender.coefficients, **coefficients})
+        moments = {**{term.name: still for term in terms}, **found.moments}
+        return pose_problem(posed, train, drift, replace(found, moments=moments), settings)
+
+    return calibrate_shaped(
+        contender.library,
+        FAMILIES[shape.family],
+        shape.value,
+        contender.terms,
+        contender.weak,
+        pose,
+        settings,
+        progress,
+    )
+
+
+def as_calibrated(contender: Contender, calibration: Calibration) -> Contender:
+    """Give a contender the terms of its calibrated law, whose parameters may be better known."""
+    return replace(contender, terms=calibration.terms)
 
 
 def pose_problem(contender: Contender, train: Field, drift: Drift, found: Discovery, settings: Settings) -> Problem:

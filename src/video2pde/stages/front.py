@@ -12,7 +12,7 @@ from video2pde.front import fit_front, FrontFit
 from video2pde.refinement.result import Refinement
 from video2pde.rollout.model import Model
 from video2pde.settings import Settings
-from video2pde.stages.calibration import pose_problem
+from video2pde.stages.calibration import as_calibrated, pose_problem
 from video2pde.stages.structure import Contender, Discovery
 from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 
@@ -29,7 +29,10 @@ def recalibrate_fronts(
     settings: Settings,
 ) -> dict[str, tuple[FrontFit, ...]]:
     """Recalibrate the best calibrated contenders whose front means anything; none where that is off."""
-    wanted = [c for c in contenders if settings.front.enabled and c.library in calibrations and _tracks_front(c)]
+    known = settings.constraints
+    # fronts would be placed by coefficients that are held, or by signs that are ruled out
+    enabled = settings.front.enabled and not (known.fixed or known.positive or known.negative)
+    wanted = [c for c in contenders if enabled and c.library in calibrations and _tracks_front(c)]
     wanted = sorted(wanted, key=lambda c: calibrations[c.library].fit.mse)[: settings.front.contenders]
     return {
         c.library: recalibrate_front(c, calibrations[c.library], train, drift, found, refined.get(c.library), settings)
@@ -52,7 +55,7 @@ def recalibrate_front(
     settings: Settings,
 ) -> tuple[FrontFit, ...]:
     """Recalibrate one contender against the front, from the calibrated coefficients and from the inverse PINN's."""
-    problem = pose_problem(contender, train, drift, found, settings)
+    problem = pose_problem(as_calibrated(contender, calibration), train, drift, found, settings)
     starts = {"calibrated": [calibration.estimates[term.name].value for term in contender.terms]}
     if refined is not None:
         starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]

@@ -15,6 +15,7 @@ def measure_recovery(field: Field, settings: Settings) -> Recovery | str:
     """
     edges = settings.frap.edges
     try:
-        return analyse_recovery(field, ("no_flux" if field.walls else "measured") if edges == "auto" else edges)
+        chosen = ("no_flux" if field.walls else "measured") if edges == "auto" else edges
+        return analyse_recovery(field, chosen, settings.frap.populations)
     except StageError as error:
         return str(error)

@@ -11,7 +11,7 @@ from video2pde.drift import Drift
 from video2pde.errors import StageError
 from video2pde.field import Field
 from video2pde.settings import Settings
-from video2pde.stages.calibration import pose_problem
+from video2pde.stages.calibration import as_calibrated, pose_problem
 from video2pde.stages.structure import Contender, Discovery
 
 
@@ -35,9 +35,14 @@ def follow_coefficients(
     if named.maps:
         return "coefficients are not followed through the recording in parts where one of them is a map already"
 
+    law = calibrations[named.library]
+    named = as_calibrated(named, law)
+    held = {k: law.estimates[term.name].value for k, term in enumerate(law.terms) if term.name in law.held}
+
     def pose(part: slice) -> Problem:
         moments = {name: moment[part] for name, moment in found.moments.items()}
-        return pose_problem(named, train.frames(part), drift.frames(part), replace(found, moments=moments), settings)
+        posed = replace(found, moments=moments)
+        return pose_problem(named, train.frames(part), drift.frames(part), posed, settings).holding(held)
 
     guess = calibrations[named.library].fit.coefficients
     try:

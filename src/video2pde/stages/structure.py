@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.discovery import Weak, weak_system
+from video2pde.discovery.constrained import check_held, HeldCheck, Reduced, take_off, with_signs
 from video2pde.discovery.flow_choice import choose_flow, FlowChoice
 from video2pde.discovery.identifiability import diagnose_laws, draw_runs, Identifiability
 from video2pde.discovery.maps import choose_maps, MapColumns
 from video2pde.discovery.moments import law_velocity
 from video2pde.discovery.regression import fit_library
 from video2pde.discovery.search import candidate_laws, Search
+from video2pde.discovery.shapes import settle_shape, Shape
 from video2pde.discovery.weak import WeakSystem
 from video2pde.drift import Drift
 from video2pde.errors import InputError
@@ -70,7 +72,8 @@ class Discovery:
     ``moments`` (t, 2) by term over the training window; ``models`` the sparse fits of all libraries as models;
     ``diffusion`` the coefficient of the baseline drift + diffusion, fitted to the window's rollout; ``flow`` the flows
     that were tried, None where nothing but a uniform drift was asked for; ``search`` over subsets of terms, None where
-    the named libraries were tried.
+    the named libraries were tried; ``shape`` the parameter that was estimated, None where none was unknown;
+    ``held`` coefficients that are known, against what the film says of them.
     """
 
     system: WeakSystem
@@ -83,6 +86,8 @@ class Discovery:
     diffusion: float
     flow: FlowChoice | None = None
     search: Search | None = None
+    shape: Shape | None = None
+    held: tuple[HeldCheck, ...] = ()
 
     def __repr__(self) -> str:
         return f"Discovery({self.identifiability.verdict})"
@@ -121,6 +126,8 @@ def discover_structure(
     'A'
     """
     train = known.frames(windows.train)
+    settings = with_signs(settings)
+    settings, shape = settle_shape(train, drift.frames(windows.train), settings, windows.frames)
     if weak is None:
         weak = weak_system(train, drift.frames(windows.train), settings, windows.frames, progress)
     choice, beside, given = None, None, drift.given
@@ -128,29 +135,33 @@ def discover_structure(
         choice, beside = choose_flow(train, drift.frames(windows.train), weak.columns, settings)
     varied = _let_vary(train, drift.frames(windows.train), weak, settings, windows.frames)
     drawn = beside if varied is None else varied
-    system = weak.system if drawn is None else drawn.draw(settings.weak.test_functions, np.random.default_rng(0))
-    runs, few = draw_runs(weak.columns if drawn is None else drawn, settings), len(train) < FEWEST_FRAMES
+    whole = weak.system if drawn is None else drawn.draw(settings.weak.test_functions, np.random.default_rng(0))
+    fixed, columns = settings.constraints.fixed, weak.columns if drawn is None else drawn
+    system = take_off(whole, fixed)
+    runs, few = draw_runs(Reduced(columns, fixed) if fixed else columns, settings), len(train) < FEWEST_FRAMES
     by_library, search = candidate_laws(system, runs, settings, few, progress)
     by_library = {name: terms for name, terms in by_library.items() if _may_vary(terms, settings)}
-    found = diagnose_laws(by_library, system, runs, settings, few)
+    free = {name: tuple(term for term in terms if term.name not in fixed) for name, terms in by_library.items()}
+    found = diagnose_laws(free, system, runs, settings, few)
     flows = {name: given if beside is None else beside.flow(d.fit.coefficients) for name, d in found.libraries.items()}
     models = {
-        name: _as_model(by_library[name], d.fit.coefficients, flows[name], varied)
+        name: _as_model(by_library[name], {**d.fit.coefficients, **fixed}, flows[name], varied)
         for name, d in found.libraries.items()
     }
     contenders: list[Contender] = []
     # whole libraries first: what is left of a larger one may be one of them, and is then not a law of its own
-    for name in sorted(found.contenders, key=lambda name: len(found.libraries[name].robust) < len(by_library[name])):
+    for name in sorted(found.contenders, key=lambda name: len(found.libraries[name].robust) < len(free[name])):
         diagnosis = found.libraries[name]
-        terms = tuple(term for term in by_library[name] if term.name in diagnosis.robust)
+        terms = tuple(term for term in by_library[name] if term.name in (*diagnosis.robust, *fixed))
         if any(set(terms) == set(other.terms) for other in contenders) or not _may_vary(terms, settings):
             continue
         fit = diagnosis.fit
         if len(terms) < len(by_library[name]):
-            fit = fit_library(name, [term.name for term in terms], system, settings.regression)
+            fitted = [term.name for term in terms if term.name not in fixed]
+            fit = fit_library(name, fitted, system, settings.regression)
         scale, flow = _drift_scale(fit.coefficients), given if beside is None else beside.flow(fit.coefficients)
         maps = () if varied is None else varied.for_law(term.name for term in terms).maps(fit.coefficients)
-        contenders.append(Contender(name, terms, dict(fit.coefficients), scale, fit.explained, flow, maps))
+        contenders.append(Contender(name, terms, {**fit.coefficients, **fixed}, scale, fit.explained, flow, maps))
     return Discovery(
         system=system,
         identifiability=found,
@@ -162,6 +173,8 @@ def discover_structure(
         diffusion=fit_diffusion(train, drift.velocity[windows.train], settings.rollout),
         flow=choice,
         search=search,
+        shape=shape,
+        held=check_held(whole, [term.name for term in contenders[0].terms], settings) if fixed and contenders else (),
     )
 
 

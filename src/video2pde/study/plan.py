@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from video2pde.discovery.shapes import unknown_family
 from video2pde.errors import InputError, SettingsError, Video2pdeError
 from video2pde.field import Field
 from video2pde.recording.arrays import is_saved_field
@@ -39,7 +40,7 @@ from video2pde.study.trends import Condition
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]{0,79}")
 KEYS = ("title", "preset", "settings", "films")
 FILM_KEYS = ("path", "name", "conditions", "settings")
-SHARED = ("terms", "libraries", "regression", "selection")
+SHARED = ("terms", "libraries", "regression", "constraints", "selection")
 """Sections that say which laws are compared, and how: the same for all films."""
 LEAST_FILMS = 2
 
@@ -191,6 +192,12 @@ def _check_conditions(plan: Plan) -> Iterator[str]:
 
 
 def _check_shared(plan: Plan) -> Iterator[str]:
+    known = plan.settings.constraints
+    if known.fixed or known.positive or known.negative:
+        yield "a study fits its films' coefficients without bounds: leave constraints.fixed, positive and negative out"
+    family = unknown_family(plan.settings)
+    if family is not None:
+        yield f"give {family.symbol} of '{family.name}' a value for all films: regression.shapes.{family.name}"
     for section in SHARED:
         different = [
             film.name for film in plan.films if getattr(film.settings, section) != getattr(plan.settings, section)

@@ -26,7 +26,7 @@ from video2pde.discovery.weak import WeakSystem
 from video2pde.settings import Settings
 from video2pde.stages import Discovery
 from video2pde.terms import CATALOGUE, libraries, Term
-from video2pde.terms.catalogue import DRIFT, own_terms
+from video2pde.terms.catalogue import all_own_terms, DRIFT
 
 Array = NDArray[np.float64]
 
@@ -207,5 +207,5 @@ def _support(
 
 def find_terms(names: Sequence[str], settings: Settings) -> tuple[Term, ...]:
     """Return terms by their names, the user's own included."""
-    known = {**CATALOGUE, **own_terms(settings)}
+    known = {**CATALOGUE, **all_own_terms(settings)}
     return tuple(known[name] for name in names)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from video2pde.errors import SettingsError
+from video2pde.terms.constraints import Constraints
+from video2pde.terms.families import FAMILIES, family_term
 from video2pde.terms.term import Term
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ _TERMS = (
     Term.of("porous_squared", ("xx", "u**3/3"), ("yy", "u**3/3")),
     Term.of("u_laplacian", ("xx", "u**2/2"), ("yy", "u**2/2"), ("", "-u_x**2 - u_y**2")),
     Term.of("biharmonic", ("xxxx", "u"), ("xxyy", "2*u"), ("yyyy", "u")),
+    Term.of("saturation", ("", "u/(1 + u)")),
+    *(family.member(family.usual) for family in FAMILIES.values()),
     Term.of("dx", ("x", "u")),
     Term.of("dy", ("y", "u")),
     Term.of("dxx", ("xx", "u")),
@@ -54,6 +58,15 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
 }
 """Intrinsic terms of the candidate libraries; the drift belongs to all. R and P are not the paper's."""
 
+LAWS: Mapping[str, tuple[str, ...]] = {
+    "fisher": ("u", "u_squared", "laplacian"),
+    "bistable": ("u", "u_squared", "u_cubed", "laplacian"),
+    "cahn-hilliard": ("laplacian", "porous", "porous_squared", "biharmonic"),
+    "thin-film": ("laplacian", "biharmonic"),
+    "porous-power": ("porous_power",),
+    "uptake": ("uptake", "laplacian"),
+}
+"""Laws that can be named (``--law``) and are not tried by themselves."""
 
 MOST_UNITS = 20
 """Units whose subsets can be searched: a million of them."""
@@ -81,6 +94,16 @@ def own_terms(settings: Settings) -> dict[str, Term]:
     return terms
 
 
+def all_own_terms(settings: Settings) -> dict[str, Term]:
+    """Return the user's terms, of families with a parameter those that the settings ask for, and joined terms."""
+    known = constraints(settings)
+    return {**_parametric(settings), **own_terms(settings), **({} if known is None else known.merged)}
+
+
+def _parametric(settings: Settings) -> dict[str, Term]:
+    return {name: family_term(name, settings.regression.shapes) for name in FAMILIES}
+
+
 def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
     """Return every library, the user's included, as its intrinsic terms (without the drift).
 
@@ -88,13 +111,14 @@ def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
     under the name of a library that has the same terms if there is one. With ``regression.diffusion = "tensor"`` the
     Laplacian of every one gives way to a tensor.
     """
-    own = own_terms(settings)
+    own = all_own_terms(settings)
     named: dict[str, tuple[str, ...]] = {**LIBRARIES, **settings.libraries}
     law = settings.regression.law
     if law is not None:
-        terms = named.get(law) or tuple(part.strip() for part in law.split(",") if part.strip())
-        known = [name for name, listed in named.items() if set(listed) == set(terms)]
-        named = {law if law in named else known[0] if known else NAMED: terms}
+        nameable = {**LAWS, **named}
+        terms = nameable.get(law) or tuple(part.strip() for part in law.split(",") if part.strip())
+        known = [name for name, listed in nameable.items() if set(listed) == set(terms)]
+        named = {law if law in nameable else known[0] if known else NAMED: terms}
     if settings.regression.diffusion == "tensor":
         named = {name: _with_tensor(terms) for name, terms in named.items()}
     for name, terms in named.items():
@@ -103,7 +127,17 @@ def libraries(settings: Settings) -> dict[str, tuple[Term, ...]]:
             raise SettingsError(
                 f"library '{name}' = {', '.join(terms) or 'nothing'}: give each intrinsic term once, without the drift"
             )
-    return {name: tuple(get_term(term, own) for term in terms) for name, terms in named.items()}
+    laws = {name: tuple(get_term(term, own) for term in terms) for name, terms in named.items()}
+    limits = constraints(settings)
+    return laws if limits is None else limits.constrain(laws, law is not None)
+
+
+def constraints(settings: Settings) -> Constraints | None:
+    """Return what is known of the law beforehand, checked; None where nothing is."""
+    if not settings.constraints.any:
+        return None
+    own = {**_parametric(settings), **own_terms(settings)}
+    return Constraints.of(settings.constraints, lambda name: get_term(name, own))
 
 
 def _with_tensor(terms: tuple[str, ...]) -> tuple[str, ...]:
@@ -118,12 +152,12 @@ def searched(settings: Settings) -> tuple[tuple[Term, ...], ...]:
 
     They are those of ``search.terms``, and the user's own terms that are not among them.
     """
-    own = own_terms(settings)
+    own = all_own_terms(settings)
     units = [tuple(part.strip() for part in entry.split("+")) for entry in settings.search.terms]
     if settings.regression.diffusion == "tensor":
         units = [TENSOR, *(unit for unit in units if not set(unit) & {"laplacian", *TENSOR})]
     listed = [name for unit in units for name in unit]
-    units += [(name,) for name in own if name not in listed]
+    units += [(name,) for name in settings.terms if name not in listed]
     named = [name for unit in units for name in unit]
     if drifting := [name for name in named if get_term(name, own).is_drift]:
         raise SettingsError(f"search.terms: the drift belongs to every law; leave '{drifting[0]}' out")
@@ -131,4 +165,6 @@ def searched(settings: Settings) -> tuple[tuple[Term, ...], ...]:
         raise SettingsError(f"search.terms: '{twice[0]}' is there twice; give each term once")
     if len(units) > MOST_UNITS:
         raise SettingsError(f"search.terms: {len(units)} with your own terms; give {MOST_UNITS} at most")
-    return tuple(tuple(get_term(name, own) for name in unit) for unit in units)
+    found = tuple(tuple(get_term(name, own) for name in unit) for unit in units)
+    known = constraints(settings)
+    return found if known is None else known.constrain_units(found)

@@ -31,8 +31,8 @@ MAX_NUMBER = 1e6
 def parse_density(text: str, symbols: dict[str, sympy.Symbol] | None = None) -> sympy.Expr:
     """Turn text into a SymPy expression over u, u_x, u_y.
 
-    Allowed are numbers, these symbols, + − * /, whole powers up to 8, and exp, log, sqrt, tanh,
-    sin, cos. Everything else is refused with a line that names it.
+    Allowed are numbers, these symbols, + − * /, whole powers up to 8, other powers of what is always positive, and
+    exp, log, sqrt, tanh, sin, cos. Everything else is refused with a line that names it.
     """
     names = DENSITY_SYMBOLS if symbols is None else symbols
     if len(text) > MAX_LENGTH:
@@ -62,6 +62,11 @@ def _convert(node: ast.expr, names: dict[str, sympy.Symbol], text: str) -> sympy
             return _convert(operand, names, text)
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             base, power = _convert(left, names, text), _exponent(right, text)
+            if not power.is_Integer and not base.is_positive:
+                raise SettingsError(
+                    f"the power {float(power):g} in the density '{text}' needs a base that is positive whatever u is, "
+                    "such as (u**2 + 0.0001)"
+                )
             if _highest_power(left) * abs(power) <= MAX_EXPONENT:
                 return base**power
         case ast.BinOp(left=left, op=operator, right=right):
@@ -82,20 +87,22 @@ def _convert(node: ast.expr, names: dict[str, sympy.Symbol], text: str) -> sympy
     )
 
 
-def _highest_power(node: ast.expr) -> int:
+def _highest_power(node: ast.expr) -> sympy.Rational:
     """Return the largest product of nested exponents, so that a tower of powers cannot be built."""
     inner = max(
-        (_highest_power(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)), default=1
+        (_highest_power(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)),
+        default=sympy.Integer(1),
     )
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-        return inner * max(1, abs(_exponent(node.right, ast.unparse(node))))
+        return inner * max(sympy.Integer(1), abs(_exponent(node.right, ast.unparse(node))))
     return inner
 
 
-def _exponent(node: ast.expr, text: str) -> int:
+def _exponent(node: ast.expr, text: str) -> sympy.Rational:
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         sign, node = -1, node.operand
-    if isinstance(node, ast.Constant) and type(node.value) is int and node.value <= MAX_EXPONENT:
-        return sign * node.value
-    raise SettingsError(f"powers in the density '{text}' must be whole numbers up to {MAX_EXPONENT}")
+    number = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(number, int | float) and not isinstance(number, bool) and number <= MAX_EXPONENT:
+        return sign * sympy.Rational(repr(number))
+    raise SettingsError(f"powers in the density '{text}' must be numbers up to {MAX_EXPONENT}")

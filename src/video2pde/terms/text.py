@@ -60,15 +60,19 @@ def _grouped(expression: sympy.Expr) -> str:
 
 
 def _power(base: sympy.Expr, exponent: sympy.Expr) -> str:
-    """Write a power with square roots for halves, and in pieces where it is above the whitelist's limit."""
+    """Write a power with square roots for halves, decimals elsewhere, and in pieces above the whitelist's limit."""
     if not exponent.is_Rational:
-        raise StageError(f"the density {base}**{exponent} cannot be stored: powers must be whole or square roots")
+        raise StageError(f"the density {base}**{exponent} cannot be stored: powers must be numbers")
     power, root = int(exponent.p), int(exponent.q)
     text = _grouped(base)
+    if base.is_positive and root not in (1, 2) and abs(exponent) <= MAX_EXPONENT:
+        decimal = repr(float(exponent))
+        if sympy.Rational(decimal) == exponent and "e" not in decimal:
+            return f"{text}**{decimal}"
     while root > 1 and root % 2 == 0:
         text, root = f"sqrt({text})", root // 2
     if root != 1:
-        raise StageError(f"the density {base}**{exponent} cannot be stored: powers must be whole or square roots")
+        raise StageError(f"the density {base}**{exponent} cannot be stored: powers must be decimals or square roots")
     sign, left = ("-" if power < 0 else ""), abs(power)
     pieces = []
     while left:

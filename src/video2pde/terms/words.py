@@ -8,6 +8,7 @@ from fractions import Fraction
 import sympy
 
 from video2pde.numbers import superscript
+from video2pde.terms.families import family_of, POROUS_POWER
 from video2pde.terms.parse import U, U_X, U_Y, V_X, V_Y, W
 from video2pde.terms.term import Order, Part, Term
 
@@ -31,7 +32,7 @@ def describe(term: Term) -> Words:
     drift = _drift_words(term)
     if drift is not None:
         return drift
-    recognised = _operator(term.parts)
+    recognised = _family_words(term) or _operator(term.parts)
     if recognised is not None:
         return recognised
     if sympy.expand(term.strong - U * (sympy.Symbol("u_xx", real=True) + sympy.Symbol("u_yy", real=True))) == 0:
@@ -52,6 +53,18 @@ def _drift_words(term: Term) -> Words | None:
         if sympy.expand(term.strong + velocity * symbol) == 0:
             return Words(rf"\left(-v_{letter}(t)\,u_{letter}\right)", f"(−v_{letter}(t) u_{letter})")
     return None
+
+
+def _family_words(term: Term) -> Words | None:
+    """Write a term of a family with its parameter in four digits at most."""
+    found = family_of(term)
+    if found is None:
+        return None
+    family, value = found
+    number = f"{value:.4g}"
+    if family is POROUS_POWER:
+        return Words(rf"\nabla\cdot\left(u^{{{number}}}\,\nabla u\right)", f"∇·(u^{number} ∇u)")
+    return Words(rf"\frac{{u}}{{{number} + u}}", f"u/({number} + u)")
 
 
 def _operator(parts: tuple[Part, ...]) -> Words | None:

@@ -16,6 +16,7 @@ from video2pde.flow import Flow, FlowShape
 from video2pde.maps import CoefficientMap, MapShape
 from video2pde.settings import RecordingSettings
 from video2pde.terms import CATALOGUE, Term
+from video2pde.terms.families import family_of
 from video2pde.terms.text import degree
 from video2pde.units import LONGEST_UNIT, require_unit
 
@@ -70,11 +71,11 @@ class SavedTerm(Entry):
 
     @cached_property
     def term(self) -> Term:
-        """Parse the parts; a name of the catalogue must mean what it means there."""
+        """Parse the parts; a name of the catalogue must mean what it means there, with any parameter that it has."""
         term = Term.of(self.name, *((part.derivative, part.density) for part in self.parts))
         if any(degree(part.density) > MAX_DEGREE for part in term.parts):
             raise InputError(f"term '{self.name}': a density of a degree above {MAX_DEGREE} is refused")
-        known = CATALOGUE.get(self.name)
+        known = None if family_of(term) is not None else CATALOGUE.get(self.name)
         if known is not None and known != term and sympy.expand(known.strong - term.strong) != 0:
             raise InputError(f"term '{self.name}' is not the catalogue's term of that name; rename it")
         return term

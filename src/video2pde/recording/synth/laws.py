@@ -2,7 +2,9 @@
 
 Every case obeys, exactly and including its background,
 
-    u_t = −v(t)·∇u + c₀ + c₁u + c₂u² + a|∇u|² + a₂u|∇u|² + DΔu.
+    u_t = −v(t)·∇u + c₀ + c₁u + c₂u² + a|∇u|² + a₂u|∇u|² + DΔu,
+
+or a law with further terms (``further``), of which no preset has any.
 
 Lengths are image units with the origin at the centre of the picture (x to the right, y downwards),
 times are seconds. This package shares no code with the rollouts that it is used to check.
@@ -20,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.errors import InputError
+from video2pde.recording.synth.further import Further
 from video2pde.recording.synth.medium import Medium
 
 Array = NDArray[np.float64]
@@ -40,24 +43,30 @@ class Law:
     grad_squared: float = 0.0
     u_grad_squared: float = 0.0
     laplacian: float = 0.0
+    further: Further = field(default_factory=Further)
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
+        for name, value in {**self._plain, **self.further.coefficients}.items():
             if not abs(value) <= LARGEST:
                 raise InputError(f"the coefficient of {name} is {value}; give a finite number, ±{LARGEST:g} at most")
-        if self.laplacian < 0:
+        if self.laplacian < 0 and self.further.biharmonic >= 0:
             raise InputError(f"laplacian = {self.laplacian:g} is ill-posed; give a coefficient of 0 or more")
         if (self.grad_squared or self.u_grad_squared) and not self.laplacian:
             raise InputError("a law with |∇u|² forms kinks without diffusion; give laplacian a positive coefficient")
 
     @property
+    def _plain(self) -> dict[str, float]:
+        return {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "further"}
+
+    @property
     def coefficients(self) -> dict[str, float]:
         """Coefficients that are not zero, by term name."""
-        return {name: value for name, value in asdict(self).items() if value}
+        return {name: value for name, value in self._plain.items() if value} | self.further.coefficients
 
     @property
     def is_linear(self) -> bool:
-        return not (self.u_squared or self.grad_squared or self.u_grad_squared)
+        """Whether Gaussians stay Gaussians."""
+        return not (self.u_squared or self.grad_squared or self.u_grad_squared or self.further)
 
     @property
     def is_cole_hopf(self) -> bool:
@@ -266,6 +275,7 @@ class Case:
         return {
             "case": self.name,
             "law": law.coefficients,
+            **({"shapes": law.further.shapes} if law.further.shapes else {}),
             "equation": describe(law),
             "background": self.background,
             "drift": {"mean": list(self.drift.mean), "swing": self.drift.swing, "period": self.drift.period},
@@ -290,6 +300,13 @@ _SYMBOLS = {
     "grad_squared": " |∇u|²",
     "u_grad_squared": " u|∇u|²",
     "laplacian": " Δu",
+    "u_cubed": " u³",
+    "saturation": " u/(1 + u)",
+    "uptake": " u/(K + u)",
+    "porous": " ∇·(u∇u)",
+    "porous_squared": " ∇·(u²∇u)",
+    "porous_power": " ∇·(uᵐ∇u)",
+    "biharmonic": " Δ²u",
 }
 
 
@@ -333,9 +350,10 @@ def make_case(
     seed : of the plume's shape.
     """
     case = find_preset(name)
-    known = {entry.name for entry in fields(Law)}
+    known = {entry.name for entry in fields(Law)} - {"further"}
     if unknown := sorted(set(coefficients or {}) - known):
         raise InputError(f"no term is called {unknown[0]!r}; terms: {', '.join(sorted(known))}")
+    changed: dict[str, Any] = dict(coefficients or {})
     length = case.duration if duration is None else duration
     moved = replace(
         case.drift,
@@ -350,7 +368,7 @@ def make_case(
     )
     return replace(
         case,
-        law=replace(case.law, **dict(coefficients or {})),
+        law=replace(case.law, **changed),
         drift=moved,
         plume=plume,
         background=case.background if background is None else background,

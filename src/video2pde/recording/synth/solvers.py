@@ -104,6 +104,8 @@ def solve(case: Case, times: Array, *, spacing: float | None = None, domain: flo
         f"to solve this law over {side:.3g} image units would",
         "give a weaker law or a shorter --duration",
     )
+    if not plain and case.law.further:
+        raise InputError("a medium that is not plain goes with the plain terms of a law alone, not with further ones")
     if not plain:
         return integrate_medium(case, times, side, step, LARGEST_STEP)
     if case.law.is_linear:
@@ -120,7 +122,8 @@ def find_domain(case: Case, duration: float, tail: float = TAIL) -> float:
     exp(aΔu/D), falls to exp(−tail) at a distance of √(2(tail + gain)) standard deviations.
     """
     blobs = case.plume.blobs()
-    width = math.sqrt(blobs.widest + 2 * case.law.laplacian * duration)
+    fastest = max(case.law.laplacian, 0.0) + case.law.further.diffusivity(case.background + case.plume.peak)
+    width = math.sqrt(blobs.widest + 2 * fastest * duration)
     reach = blobs.radius + width * math.sqrt(2 * (tail + _find_gain(case, duration)))
     return 2 * reach
 
@@ -254,7 +257,8 @@ def integrate_spectrally(
     """
     count = fft.next_fast_len(math.ceil(side / spacing), real=True)
     axis = nodes(side, count)
-    stepper = _Stepper(case.law, side, count)
+    stepper = _Stepper(case.law, side, count, case.law.further.diffusivity(case.background + case.plume.peak))
+    largest_step = stepper.shorten(largest_step)
     state = stepper.transform(case.background + case.plume.blobs()(axis, axis))
     now = 0.0
     for time in times:
@@ -268,16 +272,26 @@ def integrate_spectrally(
 
 
 class _Stepper:
-    """Advance Fourier coefficients: û_t = Lû + N(û), L = c₁ − Dk², N the other terms."""
+    """Advance Fourier coefficients: û_t = Lû + N(û), L = c₁ − Dk² + κk⁴, N the other terms.
 
-    def __init__(self, law: Law, side: float, count: int) -> None:
+    Of diffusion that depends on u, half of the ``fastest`` is in L and the rest in N, so that steps stay stable.
+    """
+
+    def __init__(self, law: Law, side: float, count: int, fastest: float = 0.0) -> None:
         k = 2 * np.pi / side * np.fft.fftfreq(count, 1 / count)
         half = 2 * np.pi / side * np.arange(count // 2 + 1)
         self._law, self._shape = law, (count, count)
         self._iky, self._ikx = 1j * k[:, None], 1j * half[None, :]
         limit = CARRIED * np.pi * count / side
         self._keep = (np.abs(k)[:, None] < limit) & (half[None, :] < limit)
-        self.advance = Etdrk4(law.u - law.laplacian * (k[:, None] ** 2 + half[None, :] ** 2), self._nonlinear).advance
+        square = k[:, None] ** 2 + half[None, :] ** 2
+        self._square, self._steady, self._limit = square, fastest / 2, limit
+        linear = law.u - (law.laplacian + self._steady) * square + law.further.biharmonic * square**2
+        self.advance = Etdrk4(linear, self._nonlinear).advance
+
+    def shorten(self, step: float) -> float:
+        """Bound a step by what diffusion that is not in L allows: half of the method's limit."""
+        return min(step, 1.4 / (self._steady * 2 * self._limit**2)) if self._steady else step
 
     def transform(self, values: Array) -> NDArray[np.complex128]:
         return np.asarray(fft.rfft2(values) * self._keep)
@@ -292,7 +306,10 @@ class _Stepper:
         if law.grad_squared or law.u_grad_squared:
             gradient = self.restore(self._iky * state) ** 2 + self.restore(self._ikx * state) ** 2
             rate += (law.grad_squared + law.u_grad_squared * u) * gradient
-        return self.transform(rate)
+        if not law.further:
+            return self.transform(rate)
+        flowing = self.transform(law.further.potential(u)) - self._steady * state
+        return self.transform(rate + law.further.reaction(u)) - self._square * flowing
 
 
 # ----------------------------------------------------------------------------- noise

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from video2pde.calibration import Calibration, find_directions
+from video2pde.calibration import Calibration, find_derived, find_directions
 from video2pde.estimate import Estimate
 from video2pde.report.content.words import count, listed, MEANINGS, number, percent, Story
 from video2pde.report.document import (
@@ -136,7 +136,11 @@ def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
         _coefficient(Math(f"c_{axis}", f"c_{axis}"), f"drift along {axis} over the measured one", estimate, "1")
         for axis, estimate in scales.items()
     )
-    return equation, terms + _directions(story, chosen) + drift
+    derived = tuple(
+        _coefficient(Math(number.symbol, number.symbol), number.meaning, number.estimate, number.unit)
+        for number in find_derived(chosen)
+    )
+    return equation, terms + _directions(story, chosen) + derived + drift
 
 
 def _directions(story: Story, chosen: Calibration) -> tuple[Coefficient, ...]:

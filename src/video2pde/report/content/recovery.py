@@ -6,7 +6,7 @@ import numpy as np
 
 from video2pde.estimate import Estimate
 from video2pde.frap.recovery import Recovery
-from video2pde.report.calibration_tables import list_recovery
+from video2pde.report.calibration_tables import list_populations, list_recovery
 from video2pde.report.content.words import number, Story
 from video2pde.report.document import Axis, Chart, Item, Marker, Note, Section, Series, Tiles
 
@@ -19,6 +19,7 @@ def tell_recovery(story: Story) -> Section | None:
     if isinstance(recovery, str):
         return Section("recovery", "Recovery after the bleach", f"No recovery was measured: {recovery}.")
     items: list[Item] = [story.table(list_recovery(recovery)), Tiles((_curve(recovery), _parts(recovery)), 2)]
+    items += _populations(story, recovery)
     items += [Note(story.prose(text), "warning", "Bear in mind") for text in recovery.notes]
     alt = "The first frame with the bleached region, the recovery with its fit, and D over time."
     items += story.picture("recovery", alt)
@@ -34,6 +35,19 @@ def _sentence(recovery: Recovery) -> str:
     else:
         text += ", not half recovered within the recording"
     return f"{text}; the light bleaches everything at {_with_interval(recovery.bleaching)} 1/s."
+
+
+def _populations(story: Story, recovery: Recovery) -> list[Item]:
+    """Compare the laws of one and of two populations."""
+    found = recovery.populations
+    if found is None:
+        return []
+    if isinstance(found, str):
+        return [Note(f"Populations were not compared: {found}.", "warning", "Bear in mind")]
+    return [
+        story.table(list_populations(recovery, found)),
+        Note(story.prose(f"{found.verdict}."), "info", "Populations"),
+    ]
 
 
 def _with_interval(estimate: Estimate) -> str:

@@ -19,7 +19,7 @@ from video2pde.report.document import Cell, Image, Inline, Math, Span, Table, Te
 from video2pde.report.plots import Colour
 from video2pde.report.sheets import Sheet, to_table
 from video2pde.terms import CATALOGUE, Term
-from video2pde.terms.catalogue import own_terms
+from video2pde.terms.catalogue import all_own_terms
 from video2pde.terms.words import coefficient_units, describe
 from video2pde.using.analysis import Analysis
 from video2pde.using.modelfile import SavedModel
@@ -36,6 +36,9 @@ MEANINGS = {
     "porous_squared": "diffusion that grows with u²",
     "u_laplacian": "diffusion weighted by u",
     "biharmonic": "smoothing of the fourth order",
+    "saturation": "growth or decay that saturates",
+    "uptake": "growth or decay that saturates, half of its most at u = K",
+    "porous_power": "diffusion that grows with a power of u",
     "dx": "transport along x",
     "dy": "transport along y",
     "dxx": "diffusion along x",
@@ -78,8 +81,9 @@ class Story:
         )
 
     def terms(self) -> Mapping[str, Term]:
-        """All terms by name, the user's own included."""
-        return {**CATALOGUE, **own_terms(self.run.settings)}
+        """All terms by name, the user's own included, with the parameters that the laws have."""
+        fitted = {term.name: term for law in self.run.calibration.values() for term in law.terms}
+        return {**CATALOGUE, **all_own_terms(self.run.settings), **fitted}
 
     def term(self, name: str) -> str:
         """Write a term in Unicode."""
