@@ -1,4 +1,4 @@
-"""How cost grows: time against frames, grid, test functions, terms and replicates, with the slope on log–log axes.
+"""How cost grows: time against frames, grid, test functions, terms, contenders and replicates, and the slopes of it.
 
 Law C with noise of 0.5 %; each point is the shortest of a few repetitions, in one process, after compiling.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,16 @@ from video2pde.calibration.fit import fit_rollout
 from video2pde.discovery import discover, Weak, weak_system
 from video2pde.discovery.moments import law_velocity
 from video2pde.discovery.regression import fit_library
+from video2pde.discovery.testfunctions import choose_widths
+from video2pde.discovery.timekernels import time_kernels
 from video2pde.discovery.weak import weak_columns
 from video2pde.drift import Drift, estimate_drift
 from video2pde.field import Field, Grid
 from video2pde.recording.synth import exact_field, find_preset, noisy
-from video2pde.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+from video2pde.report.style import BLACK, BLUE, EXTRA, GREEN, GREY, ORANGE, PURPLE, RED
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import simulate
+from video2pde.rollout.validate import validate
 from video2pde.settings import load_settings, Settings
 from video2pde.terms import LIBRARIES, libraries, Term
 
@@ -37,6 +40,8 @@ GRIDS = (64, 100, 144, 200)
 TEST_FUNCTIONS = (500, 1000, 2000, 4000)
 TERMS = (3, 6, 12, 24)
 REPLICATES = (25, 50, 100, 200)
+CONTENDERS = (1, 2, 4, 8)
+SIGMA_TIME = 0.04
 SIZE, LENGTH = 100, 200
 """Grid and frames of what is kept fixed while something else grows."""
 ENOUGH_SECONDS, MOST_REPEATS = 0.5, 20
@@ -47,7 +52,10 @@ NOTES = """\
 Each slope is that of a straight line through the points on log–log axes: 1 means that twice as much takes twice as
 long. The grid is counted in cells. Finer grids need shorter substeps, so a rollout grows faster than its cells.
 
-![time against frames, cells, test functions, terms and replicates](img/bench-growth.png)
+Weights in time for uneven frames are tables of frames × width, and the width is a share of the frames: twice as many
+frames make four times as many weights.
+
+![time against frames, cells, test functions, terms, contenders and replicates](img/bench-growth.png)
 """
 
 
@@ -92,20 +100,31 @@ def pose(train: Field, drift: Drift, weak: Weak, settings: Settings) -> tuple[Pr
     return make_problem(train, terms, start, velocity, weak.moments, settings), list(start.values())
 
 
-WORKS = ("weak system of all libraries", "rollout of C", "calibration fit of C")
+WORKS = (
+    "drift",
+    "weak system of all libraries",
+    "rollout of C",
+    "calibration fit of C",
+    "bootstrap of C, ten replicates",
+    "validation of C",
+)
 
 
-def time_stages(train: Field, settings: Settings) -> tuple[float, float, float]:
-    """Time the three works of :data:`WORKS` on one field."""
+def time_stages(train: Field, settings: Settings) -> tuple[float, ...]:
+    """Time the works of :data:`WORKS` on one field."""
     drift = estimate_drift(train, settings.drift)
     weak = weak_system(train, drift, settings, len(train))
     problem, guess = pose(train, drift, weak, settings)
+    fit, ten = fit_rollout(problem, guess, settings.calibration), {"replicates": 10}
     return (
+        shortest(lambda: estimate_drift(train, settings.drift)),
         shortest(lambda: weak_system(train, drift, settings, len(train))),
         shortest(
             lambda: simulate(LAW, train.values[0], train.times, train.grid, drift.velocity, frames=[len(train) - 1])
         ),
         shortest(lambda: fit_rollout(problem, guess, settings.calibration)),
+        shortest(lambda: bootstrap_fit(problem, fit, settings.calibration.model_copy(update=ten), workers=1)),
+        shortest(lambda: validate(train, {"C": LAW}, drift.velocity)),
     )
 
 
@@ -143,6 +162,29 @@ def grow_terms(train: Field, settings: Settings) -> Growth:
     return Growth("weak columns", "terms", TERMS, seconds)
 
 
+def grow_contenders(train: Field, settings: Settings) -> Growth:
+    """Time the validation of more and more laws."""
+    velocity = estimate_drift(train, settings.drift).velocity
+
+    def score(count: int) -> None:
+        validate(train, {f"{n}": LAW for n in range(count)}, velocity)
+
+    seconds = tuple(shortest(lambda count=count: score(count)) for count in CONTENDERS)  # type: ignore[misc]
+    return Growth("validation of laws", "contenders", CONTENDERS, seconds)
+
+
+def grow_frame_times() -> Growth:
+    """Time the weights of test functions in time where frames are unevenly spaced."""
+    rng, widths = np.random.default_rng(0), choose_widths((100, 64, 64), 100, load_settings().weak, None, False)
+
+    def weigh(frames: int) -> None:
+        times = np.cumsum(rng.uniform(0.5, 1.5, frames))
+        time_kernels(times, replace(widths, t=SIGMA_TIME * frames, integrated=True))
+
+    seconds = tuple(shortest(lambda count=count: weigh(count)) for count in FRAMES)  # type: ignore[misc]
+    return Growth("weights in time, uneven frames", "frames", FRAMES, seconds)
+
+
 def grow_replicates(train: Field, settings: Settings) -> Growth:
     """Time the block bootstrap with more and more replicates."""
     drift = estimate_drift(train, settings.drift)
@@ -165,9 +207,11 @@ def measure() -> list[Growth]:
     long = make_field(SIZE, FRAMES[-1])
     return [
         *grow_field([long.frames(slice(0, count)) for count in FRAMES], "frames", FRAMES, settings),
+        grow_frame_times(),
         *grow_field([make_field(n, LENGTH // 2) for n in GRIDS], "cells", [n * n for n in GRIDS], settings),
         grow_test_functions(fixed, settings),
         grow_terms(fixed, settings),
+        grow_contenders(fixed, settings),
         grow_replicates(fixed, settings),
     ]
 
@@ -178,12 +222,12 @@ def draw(growths: Sequence[Growth], path: Path) -> None:
 
     panels = list(dict.fromkeys(growth.what for growth in growths))
     works = list(dict.fromkeys(growth.work for growth in growths))
-    colours = dict(zip(works, (BLUE, RED, GREEN, PURPLE, ORANGE, BLACK), strict=True))
-    figure = Figure(figsize=(11, 6), layout="constrained")
+    colours = dict(zip(works, (BLUE, RED, GREEN, PURPLE, ORANGE, BLACK, *EXTRA), strict=False))
+    figure = Figure(figsize=(14, 6), layout="constrained")
     for position, what in enumerate(panels, start=1):
-        axes = figure.add_subplot(2, 3, position)
+        axes = figure.add_subplot(2, 4, position)
         _draw_panel(axes, [growth for growth in growths if growth.what == what], colours)
-    legend = figure.add_subplot(2, 3, len(panels) + 1)
+    legend = figure.add_subplot(2, 4, len(panels) + 1)
     legend.axis("off")
     for work, colour in colours.items():
         legend.plot([], [], "o-", color=colour, label=work)

@@ -36,6 +36,8 @@ REGION_LEVEL = 0.005
 """Share of the amplitude that a pixel must reach at some time to belong to the plume's region."""
 REGION_NOISE = 4.0
 """Standard deviations of the (smoothed) border that such a pixel must exceed."""
+FRAMES_AT_ONCE = 256
+"""Frames whose borders are looked at together: they bound the memory."""
 CALM_RUNS = 60
 """Runs of frames that are averaged before anything is told from noise."""
 NO_SIGNAL = 0.02
@@ -215,7 +217,12 @@ def estimate_background(field: Field, settings: DriftSettings) -> tuple[Array, M
     if settings.background == "none":
         return np.zeros(len(field)), "none"
     border = _border(field)
-    median = np.median(field.values[:, border], axis=1).astype(float)
+    median = np.concatenate(
+        [
+            np.median(field.values[begin : begin + FRAMES_AT_ONCE, border], axis=1).astype(float)
+            for begin in range(0, len(field), FRAMES_AT_ONCE)
+        ]
+    )
     calm = _calm_frames(field)
     inside = calm[:, ~border] if field.mask is None else calm[:, field.mask]
     amplitude = float(np.percentile(inside, 99.5) - np.median(median))

@@ -25,6 +25,7 @@ from video2pde.discovery.shapes import check_together
 from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
 from video2pde.field import Field
+from video2pde.machine import return_memory
 from video2pde.publish import Publisher
 from video2pde.record import is_artefact, Run
 from video2pde.record import STAGES as RECORDED
@@ -32,6 +33,7 @@ from video2pde.recording.read import read_recording
 from video2pde.recording.source import hash_recording, open_recording
 from video2pde.refinement.result import Refinement
 from video2pde.result import headline
+from video2pde.room import limited
 from video2pde.runs.code import hash_code
 from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.folder import PAGE, RESULT, RunFolder, STANDING
@@ -132,7 +134,7 @@ def run_pipeline(
         raise InputError(f"the inverse PINN: {missing_package('jax')}, or leave it out: --set refinement.enabled=false")
     events = events or QuietEvents()
     # one thread of linear algebra: with more, sums are taken in an order that depends on the machine's cores
-    with threadpool_limits(1), RunFolder(out, events) as folder:
+    with threadpool_limits(1), RunFolder(out, events) as folder, limited(settings.run.memory_bytes, folder.stages):
         leave = Publisher(folder.path, latex, figures) if until in (None, REPORT) else None
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings), leave)
         folder.claim(_identify(Path(film), settings), overwrite)
@@ -258,6 +260,7 @@ class _Work:
         entered: dict[str, Any] = {name: artefact}
         self.run = replace(self.run, timings={**self.run.timings, name: seconds}, **entered)
         self.folder.write_json(STANDING, self._keys)
+        return_memory()
         self.events.done(name, seconds, cached)
         if name == self._until:
             raise _EndHere

@@ -13,10 +13,11 @@ from known_fields import known_field
 
 from video2pde.calibration import budget, calibrate
 from video2pde.calibration.blocks import DRIFT
-from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit, linear_world, refit
+from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.problem import Problem
+from video2pde.calibration.replicates import linear_world, refit, Sample
 from video2pde.field import Light
 from video2pde.recording.synth import noisy
 from video2pde.resampling import draw_blocks, politis_white
@@ -215,13 +216,15 @@ def test_jacobian_and_slope_leave_the_same_frames_out(posed: Posed) -> None:
     world = linear_world(problem, fit)
     assert not isinstance(world, str)
     step = 1e-4 * np.abs(fit.coefficients)
-    residuals = world.pictures[: len(step)] * step[:, None, None, None].astype(np.float32)
+    pictures = np.concatenate([passing.pictures for passing in world.frames()], axis=1)
+    residuals = pictures[: len(step)] * step[:, None, None, None].astype(np.float32)
     times = len(problem.window.times)
     # a change of the law shows in no frame that makes the start
     residuals[:, problem.split.start] = 0.0
     order = np.arange(len(step) * times).reshape(len(step), times)
     whole = residuals.reshape(-1, *residuals.shape[2:])
-    for index, draw in enumerate(refit(world, whole, np.ones(times), order)):
+    [draws] = refit(world, [Sample(whole, np.ones(times), order)])
+    for index, draw in enumerate(draws):
         assert not isinstance(draw, str)
         change = draw[0] - fit.coefficients
         assert change[index] == pytest.approx(step[index], rel=0.05)

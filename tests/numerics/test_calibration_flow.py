@@ -95,7 +95,8 @@ def test_a_flow_without_directions_is_taken_as_it_is(film: Field) -> None:
 
 def test_every_pixel_is_followed_along_the_flow(film: Field) -> None:
     flow, grid = turning(film, 0.03), film.grid
-    there = ways(flow, np.zeros((len(film), 2)), film.times, grid)[-1] * grid.dx
+    *_, last = ways(flow, np.zeros((len(film), 2)), film.times, grid)
+    there = last * grid.dx
     x, y = np.meshgrid(grid.x - 100.0, grid.y - 100.0)
     turned_x, turned_y = _turn(x, y, _rate(flow, grid) * film.duration)
     inside = np.hypot(x, y) < 95.0

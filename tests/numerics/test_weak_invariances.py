@@ -70,8 +70,9 @@ def test_the_number_of_cores_changes_no_digit(monkeypatch: pytest.MonkeyPatch) -
     field = known_field("C").frames(slice(0, 50))
     found = []
     for cores in (1, 2, 3, 6):
-        monkeypatch.setattr("video2pde.discovery.weak.count_workers", lambda _, cores=cores: cores)
-        found.append(weak_columns(field, np.zeros((50, 2)), [CATALOGUE[n] for n in ALL], WeakSettings()).filtered)
+        monkeypatch.setattr("video2pde.discovery.filtered.count_workers", lambda _, cores=cores: cores)
+        columns = weak_columns(field, np.zeros((50, 2)), [CATALOGUE[n] for n in ALL], WeakSettings())
+        found.append(columns.filtered.values)
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
 

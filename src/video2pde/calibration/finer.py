@@ -21,6 +21,7 @@ from video2pde.field.cells import average_cells, deconvolve_cells, halve_pitch, 
 from video2pde.rollout.simulate import simulate_chunks
 from video2pde.rollout.start import smooth_frame
 from video2pde.rollout.task import Scheme
+from video2pde.room import empty
 
 Array = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ def discretisation_bias(problem: Problem, fit: Fit) -> Array:
     if problem.window.walls:
         return nothing
     finer = _finer_truth(problem, fit)
-    if not np.isfinite(finer).all():
+    if not all(bool(np.isfinite(frame).all()) for frame in finer):
         return nothing
     window = replace(problem.window, values=finer, outside=None)
     known = replace(problem, window=window)
@@ -56,9 +57,11 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
     fine = halve_pitch(grid)
     start = refine_frame(smooth_frame(fit.start), fine)
     scene = problem.scene(fit.values, fit.start)
-    values = np.empty_like(window.values)
+    values = empty(window.values.shape, np.float32)
     scheme = Scheme(problem.rollout, workers=problem.workers)
     for frames, rollouts, _ in simulate_chunks([scene.model], start, window.times, fine, scene.velocity[None], scheme):
-        points = rollouts[0]
-        values[frames] = average_cells(points) if cells else points[:, ::2, ::2]
-    return deconvolve_cells(values) if cells else values
+        for place, points in zip(values[frames], rollouts[0], strict=True):
+            place[:] = average_cells(points[None])[0] if cells else points[::2, ::2]
+        if cells:
+            values[frames] = deconvolve_cells(values[frames])
+    return values

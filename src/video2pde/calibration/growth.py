@@ -8,7 +8,7 @@ it. So every pixel is an unknown with equations of its own, which are eliminated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import START
 from video2pde.calibration.fit import Fit
-from video2pde.calibration.linear import jit, Linear, RELATIVE_STEP, Table
+from video2pde.calibration.linear import Chunk, jit, Linear, Look, RELATIVE_STEP
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.window import FrameSplit
-from video2pde.flow.paths import ways
+from video2pde.flow.paths import take_ways, ways
 from video2pde.rollout.start import smooth_frame
 
 Array = NDArray[np.float64]
@@ -45,15 +45,12 @@ PART = 3
 class EliminatedStart:
     """The initial frame's pixels, to be eliminated from the normal equations of the other unknowns.
 
-    ``gain`` (t, y, x): the rollout's answer to a uniform change of it; ``way`` (t, 2, y, x): how far each pixel has
-    been carried, in pixels along x and y (one for all, (t, 2, 1, 1), where no flow varies in space); ``products``
-    (n, y, x): JᵀJ between the other unknowns and the pixels, Σ_t gain × column along that way; ``inverse`` (y, x):
+    ``products`` (n, y, x): JᵀJ between the other unknowns and the pixels, Σ_t gain × column along the way that each
+    pixel is carried, the gain being the rollout's answer to a uniform change of the initial frame; ``inverse`` (y, x):
     1 / Σ_t gain², zero where a pixel says too little; ``error`` and ``base_error`` (y, x): Σ_t gain × error, the latter
     of the Jacobian's start in the frames that are not counted, over their Σ_t gain².
     """
 
-    gain: Frames
-    way: Array
     counted: NDArray[np.bool_]
     products: Array
     inverse: Array
@@ -69,55 +66,74 @@ class EliminatedStart:
         """Return the part of Jᵀr that errors (y, x), summed as ``error`` is, have in common with the initial frame."""
         return np.tensordot(self.products, error * self.inverse, axes=2)
 
-    def pull(self, errors: Frames, frames: slice, weight: Array, out: Array) -> None:
-        """Add gain × error along the pixels' way, as ``error`` is summed, for frames of replicates (m, t, y, x)."""
-        _pull(errors, frames.start, self.gain, weight, self.way, self.counted, out)
+    def pull(self, errors: Frames, frames: slice, gain: Frames, way: Array, weight: Array, out: Array) -> None:
+        """Add gain × error along the pixels' way, as ``error`` is summed, for frames of replicates (m, t, y, x).
+
+        ``gain`` (t, y, x): the answer to a uniform change in these frames, ``way`` (t, 2, y, x): where pixels are then.
+        """
+        _pull(errors, gain, weight, way, self.counted[frames], out)
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A point of the fit, the initial frame's share taken out of its normal equations."""
+    """A point of the fit, the initial frame's share taken out of its normal equations.
+
+    ``look`` rolls it out again; the last of its pictures is the gain.
+    """
 
     linear: Linear
-    table: Table
+    look: Look
     start: EliminatedStart
 
+    def ways(self) -> Iterator[Array]:
+        """Yield how far each pixel has been carried, time by time (see ``flow.paths.ways``)."""
+        return _ways(self.look)
 
-def share_start(problem: Problem, fit: Fit) -> Shared | None:
-    """Look at a fit with its initial frame free; None where the rollout fails."""
+
+def _ways(look: Look) -> Iterator[Array]:
+    scene = look.unknowns.scene(look.vector, look.given)
+    return ways(scene.model.flow, scene.velocity, look.window.times, look.window.grid)
+
+
+def share_start(problem: Problem, fit: Fit, keep: Callable[[Chunk], None] | None = None) -> Shared | None:
+    """Look at a fit with its initial frame free; None where the rollout fails. ``keep`` is given every chunk."""
     problem, window = problem.unclipped(), problem.window
     look = problem.look(fit.values, fit.start, fit.base, modes=np.ones((1, *fit.start.shape)))
     split = FrameSplit.in_turns(len(window.times), problem.start_frames, PART)
-    table = look.tabulate(split.counted)
-    if isinstance(table, str):
-        return None
     uniform = look.unknowns.parts[START].start
-    linear = table.linear.only(np.arange(uniform))
     # the last picture is the answer to a uniform change of the initial frame
-    linear = replace(linear, weights=linear.weights[:, :, :-1])
-    gain, pictures = table.pictures[-1], table.pictures[:-1]
-    scene = look.unknowns.scene(look.vector, look.given)
-    way = ways(scene.model.flow, scene.velocity, window.times, window.grid)
+    weights = look.weights[:uniform, :, :-1]
+    carried = _ways(look)
     products = np.zeros((uniform, *fit.start.shape))
     power, error = np.zeros((2, *fit.start.shape)), np.zeros((2, *fit.start.shape))
-    _pull_products(
-        pictures,
-        table.rollout,
-        table.base,
-        window.values,
-        gain,
-        window.weight.astype(np.float32),
-        way,
-        split.counted,
-        linear.weights,
-        products,
-        power,
-        error,
-    )
+    light = window.weight.astype(np.float32)
+
+    def pull(chunk: Chunk) -> None:
+        frames, pictures = chunk.frames, chunk.pictures
+        _pull_products(
+            pictures[:-1],
+            chunk.rollout.astype(np.float32),
+            chunk.base.astype(np.float32),
+            window.values[frames],
+            pictures[-1],
+            light,
+            take_ways(carried, frames.stop - frames.start),
+            split.counted[frames],
+            weights[:, frames],
+            products,
+            power,
+            error,
+        )
+        if keep is not None:
+            keep(chunk)
+
+    linear = look.linearise(split.counted, pull)
+    if isinstance(linear, str):
+        return None
+    linear = replace(linear.only(np.arange(uniform)), weights=weights)
     inverse, other = (np.where(p > LITTLE * p.max(), 1 / np.maximum(p, 1e-30), 0.0) for p in power)
-    start = EliminatedStart(gain, way, split.counted, products, inverse, error[0], error[1] * other)
-    kept = replace(table, pictures=pictures)
-    return Shared(linear.eliminate(products, inverse, start.taken_out(error[0])), kept, start)
+    start = EliminatedStart(split.counted, products, inverse, error[0], error[1] * other)
+    return Shared(linear.eliminate(products, inverse, start.taken_out(error[0])), look, start)
 
 
 def largest_gain(problem: Problem, fit: Fit) -> float:
@@ -254,8 +270,7 @@ def _pull_products(  # type: ignore[no-untyped-def]  # pragma: no cover - compil
 
 
 @jit
-def _pull(errors, first, gain, weight, way, counted, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    for k in range(errors.shape[1]):
-        t = first + k
+def _pull(errors, gain, weight, way, counted, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    for t in range(errors.shape[1]):
         for m in range(len(errors) if counted[t] else 0):
-            _add_pulled(out[m], gain[t] * weight * errors[m, k], way[t, 0], way[t, 1])
+            _add_pulled(out[m], gain[t] * weight * errors[m, t], way[t, 0], way[t, 1])

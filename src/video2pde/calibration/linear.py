@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import Scene, Unknowns
-from video2pde.calibration.window import Window
+from video2pde.calibration.window import CHUNK, Window
 from video2pde.compiled import njit
 from video2pde.parallel import map_threads
 from video2pde.settings import RolloutSettings
@@ -122,6 +122,11 @@ class Chunk:
     columns: Array
     failed: str = ""
 
+    @property
+    def pictures(self) -> Frames:
+        """The pictures (c, t, y, x) in single precision, for what is summed from them later."""
+        return self.columns[:-1].astype(np.float32)
+
 
 @dataclass(frozen=True, eq=False)
 class Look:
@@ -155,18 +160,27 @@ class Look:
             scenes.append(self.unknowns.scene(self.vector, self.given))
         models, starts = [scene.model for scene in scenes], np.stack([scene.start for scene in scenes])
         velocity = np.stack([scene.velocity for scene in scenes])
-        count = len(steps)
-        for frames, values in self.window.predict(models, starts, velocity, self.settings, self.workers):
-            rollout, base = values[-1] if self.base is not None else values[0], values[0]
-            # what has failed stays missing to the last frame
-            if not np.isfinite(values[:, -1]).all():
-                failed = frames.start + int(np.argmin(np.isfinite(values).all(axis=(0, 2, 3))))
-                yield Chunk(frames, rollout, base, values[:0], f"the rollout failed before frame {failed}")
-                return
-            differences = (values[1 : count + 1] - base) / steps[:, None, None, None]
-            pictures = self.unknowns.pictures(differences, base, self.window)
-            error = rollout - self.window.values[frames]
-            yield Chunk(frames, rollout, base, np.concatenate([*pictures, error[None]]))
+        rollouts = self.window.side_by_side(models, starts, velocity, self.settings, self.workers)
+        while not rollouts.done:
+            # nothing of a chunk is held here while the next one is made
+            yield self._compare(*rollouts.advance(CHUNK)[:2], steps)
+
+    def _compare(self, frames: slice, values: Array, steps: Array) -> Chunk:
+        """Take the error and the pictures of some frames from the rollouts (model, t, y, x)."""
+        rollout, base = values[-1] if self.base is not None else values[0], values[0]
+        # what has failed stays missing to the last frame
+        if not np.isfinite(values[:, -1]).all():
+            failed = frames.start + int(np.argmin(np.isfinite(values).all(axis=(0, 2, 3))))
+            return Chunk(frames, rollout, base, values[:0], f"the rollout failed before frame {failed}")
+        differences = values[1 : len(steps) + 1] - base
+        differences /= steps[:, None, None, None]
+        # copies: the rollouts of the neighbours are let go
+        base = base.copy()
+        rollout = base if self.base is None else rollout.copy()
+        del values
+        pictures = self.unknowns.pictures(differences, base, self.window)
+        error = rollout - self.window.values[frames]
+        return Chunk(frames, rollout, base, np.concatenate([*pictures, error[None]]))
 
     def linearise(self, counted: NDArray[np.bool_], keep: Callable[[Chunk], None] | None = None) -> Linear | str:
         """Return the normal equations, or why the rollout could not be completed; ``keep`` is given every chunk."""
@@ -183,30 +197,8 @@ class Look:
             grams[chunk.frames] = inner_products(chunk.columns, chunk.columns, self.window.weight, self.workers)
             if keep is not None:
                 keep(chunk)
+            del chunk
         return grams
-
-    def tabulate(self, counted: NDArray[np.bool_]) -> Table | str:
-        """Linearise, and keep the rollouts and pictures as well."""
-        shape = self.window.values.shape
-        base, pictures = np.empty(shape, np.float32), np.empty((self.weights.shape[2], *shape), np.float32)
-        rollout = base if self.base is None else np.empty(shape, np.float32)
-
-        def keep(chunk: Chunk) -> None:
-            rollout[chunk.frames], base[chunk.frames] = chunk.rollout, chunk.base
-            pictures[:, chunk.frames] = chunk.columns[:-1]
-
-        linear = self.linearise(counted, keep)
-        return linear if isinstance(linear, str) else Table(linear, rollout, base, pictures)
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A linearisation and what it was made of: rollout, that of the Jacobian, (t, y, x), and pictures (c, t, y, x)."""
-
-    linear: Linear
-    rollout: Frames
-    base: Frames
-    pictures: Frames
 
 
 def inner_products(left: NDArray[Any], right: NDArray[Any], weight: Array, workers: int = 1) -> Array:

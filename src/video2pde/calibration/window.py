@@ -15,7 +15,7 @@ from video2pde.flow.paths import never_entered
 from video2pde.recording.encoding import correct_b_frames
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.simulate import simulate_chunks
+from video2pde.rollout.simulate import SideBySide
 from video2pde.rollout.task import Scheme
 from video2pde.settings import RolloutSettings
 
@@ -76,9 +76,16 @@ class Window:
         ``start`` (y, x) or (model, y, x), ``velocity`` (model, t, 2). Where a mask marks the region of the law, the
         rest of the picture follows the recording, or lies behind walls.
         """
+        rollouts = self.side_by_side(models, start, velocity, settings, workers)
+        while not rollouts.done:
+            yield rollouts.advance(chunk)[:2]
+
+    def side_by_side(
+        self, models: Sequence[Model], start: Array, velocity: Array, settings: RolloutSettings, workers: int = 1
+    ) -> SideBySide:
+        """Return the rollouts of :meth:`predict`, to be carried on by whoever asks."""
         scheme = Scheme(settings, region=self.region, workers=workers)
-        for frames, values, _ in simulate_chunks(models, start, self.times, self.grid, velocity, scheme, chunk):
-            yield frames, values
+        return SideBySide(models, start, self.times, self.grid, velocity, scheme)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,8 @@ CAMERA = Group("Camera", sort_key=2)
 DEMO = "demo"
 KINDS = "mp4, mov, avi, mkv, webm, GIF, TIFF stack, folder of pictures, or .npy/.npz array."
 Film = Annotated[Path, Parameter(help=KINDS)]
+MEMORY = 10**9
+"""Bytes of a field that ``field`` holds in memory, where the settings do not say; a larger one goes through a file."""
 
 
 def preview(
@@ -90,11 +92,12 @@ def field(
         video2pde field film.mp4 --out prepared --set recording.smooth=0.5
     """
     from video2pde.recording import read_recording
+    from video2pde.room import limited
 
     display = Display(settings.quiet)
     chosen = settings.load(recording)
     alone = out.suffix == ".npz"
-    with staged_folder(out.parent if alone else out) as folder:
+    with staged_folder(out.parent if alone else out) as folder, limited(chosen.run.memory_bytes or MEMORY, folder):
         with display.task(f"reading {film.name}") as report:
             result = read_recording(film, chosen, report)
         saved = result.field.save(folder / (out.name if alone else "field.npz"))

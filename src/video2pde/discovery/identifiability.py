@@ -6,7 +6,7 @@ the stability of the selection over random sets of centres. From these a verdict
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,8 +22,7 @@ from video2pde.discovery.regression import (
     solve_sparse,
     SparseFit,
 )
-from video2pde.discovery.weak import WeakSystem
-from video2pde.parallel import parallel_map
+from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.settings import IdentifiabilitySettings, Settings
 from video2pde.terms.catalogue import libraries, TENSOR
 from video2pde.terms.term import Term
@@ -117,12 +116,13 @@ def draw_runs(columns: Draws, settings: Settings) -> list[Normal]:
     """Draw the random sets of centres over which stability is measured."""
     options = settings.identifiability
 
-    def draw(run: int) -> Normal:
-        rng = np.random.default_rng([settings.run.seed, 1, run])
-        return normal_equations(columns.draw(options.stability_centres, rng), settings.regression.drift)
-
-    # a run takes milliseconds on columns that are already here: sending them to a worker would take longer
-    return parallel_map(draw, range(options.stability_runs), workers=1)
+    rngs = [np.random.default_rng([settings.run.seed, 1, run]) for run in range(options.stability_runs)]
+    systems: Iterable[WeakSystem]
+    if isinstance(columns, WeakColumns):  # together: filtered frames that do not fit into memory pass by once
+        systems = columns.draw_each(options.stability_centres, rngs)
+    else:
+        systems = (columns.draw(options.stability_centres, rng) for rng in rngs)
+    return [normal_equations(system, settings.regression.drift) for system in systems]
 
 
 def diagnose_laws(

@@ -8,9 +8,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.discovery.filtered import over_chunks
 from video2pde.discovery.jets import FilmJets
 from video2pde.discovery.moments import at_background, term_moments
-from video2pde.discovery.weak import evaluate_density, is_nonlinear, over_chunks
+from video2pde.discovery.weak import evaluate_density, is_nonlinear
 from video2pde.discovery.weighted import Profiles, TimeMoments, velocity_parts, WeightedPart
 from video2pde.drift import Drift
 from video2pde.field import Field

@@ -17,8 +17,9 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
+from video2pde.discovery.filtered import over_chunks
 from video2pde.discovery.jets import FilmJets
-from video2pde.discovery.weak import evaluate_density, over_chunks
+from video2pde.discovery.weak import evaluate_density
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.flow import Flow

@@ -55,22 +55,49 @@ def time_kernels(times: Array, widths: Widths) -> TimeKernels:
         dt = float((times[-1] - times[0]) / max(len(times) - 1, 1))
         value, slope = (kernel(widths.t, widths.support, order, dt) for order in (0, 1))
         return TimeKernels(value[None], -slope[None])
-    weights, number, rate, lagrange = _quadrature(times)
+    points = _quadrature(times)
     frames, half = len(times), widths.reach[0]
     wide = half + 1  # a cubic reaches one frame beyond the interval that φ ends in
     value, slope = np.zeros((2, frames, 2 * wide + 1))
     for centre in range(half, frames - half):
-        phi, falling = (profile(number - centre, widths.t, widths.support, order) for order in (0, 1))
-        on_frames = np.stack([weights * phi, -weights * falling * rate]) @ lagrange
+        near = points.between(centre - wide, centre + wide)
+        phi, falling = (profile(near.number - centre, widths.t, widths.support, order) for order in (0, 1))
+        low, high = max(0, centre - wide - 1), min(frames, centre + wide + 2)
+        densities = (near.weights * phi, -near.weights * falling * near.rate)
+        on_frames = np.stack([near.sum(density, low, high) for density in densities])
         total = on_frames[0].sum()
-        low, high = max(0, centre - wide), min(frames, centre + wide + 1)
-        part = slice(low - centre + wide, high - centre + wide)
-        value[centre, part], slope[centre, part] = on_frames[:, low:high] / total
+        kept = slice(max(0, centre - wide), min(frames, centre + wide + 1))
+        part = slice(kept.start - centre + wide, kept.stop - centre + wide)
+        value[centre, part], slope[centre, part] = on_frames[:, kept.start - low : kept.stop - low] / total
     return TimeKernels(value, slope)
 
 
-def _quadrature(times: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the weights of Gauss points in time, τ and dτ/dt there, and the cubics' values L_j there (point, t)."""
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Gauss points in time, as many in each interval: their ``weights``, τ and dτ/dt there, (p,) each.
+
+    ``stencil`` (p, 4): the frames whose cubic goes through a point, and ``lagrange`` (p, 4) what each adds there.
+    """
+
+    weights: Array
+    number: Array
+    rate: Array
+    stencil: NDArray[np.int64]
+    lagrange: Array
+
+    def between(self, first: int, last: int) -> _Points:
+        """Take the points between two frames: a test function is zero beyond."""
+        part = slice(PIECES * POINTS * max(first, 0), PIECES * POINTS * max(last, 0))
+        return _Points(self.weights[part], self.number[part], self.rate[part], self.stencil[part], self.lagrange[part])
+
+    def sum(self, values: Array, low: int, high: int) -> Array:
+        """Sum values at the points times L_j, for each frame j from ``low`` to ``high``."""
+        spread = (values[:, None] * self.lagrange).ravel()
+        return np.bincount((self.stencil - low).ravel(), spread, minlength=high - low).astype(float, copy=False)
+
+
+def _quadrature(times: Array) -> _Points:
+    """Place Gauss points in the intervals between frames."""
     nodes, node_weights = leggauss(POINTS)
     edges = np.concatenate([np.linspace(a, b, PIECES + 1)[:-1] for a, b in pairwise(times)])
     edges = np.append(edges, times[-1])
@@ -84,9 +111,9 @@ def _quadrature(times: Array) -> tuple[Array, Array, Array, Array]:
     first = np.clip(interval - 1, 0, len(times) - size)
     stencil = first[:, None] + np.arange(size)
     near = times[stencil]
-    lagrange = np.zeros((len(points), len(times)))
+    lagrange = np.empty(stencil.shape)
     for j in range(size):
         others = [m for m in range(size) if m != j]
         factors = [(points - near[:, m]) / (near[:, j] - near[:, m]) for m in others]
-        lagrange[np.arange(len(points)), stencil[:, j]] = np.prod(factors, axis=0)
-    return weights, counting(points), counting(points, 1), lagrange
+        lagrange[:, j] = np.prod(factors, axis=0)
+    return _Points(weights, counting(points), counting(points, 1), stencil, lagrange)

@@ -5,12 +5,13 @@
 Test functions are separable. Each frame is filtered in x and y by two small matrix products, for the rows
 and columns that can hold a centre; the filtered frames are kept with time as the last axis, and the time
 integral is taken at the sampled centres alone. All libraries share the columns, and a new set of centres
-costs only the time integral.
+costs only the time integral. Where the filtered frames would take too much memory they are made in parts, one after
+the other, as often as they are asked for (``filtered``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -18,16 +19,15 @@ from typing import Any
 import numpy as np
 import sympy
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from video2pde.compiled import njit
+from video2pde.discovery.filtered import Filtered, most_kept
 from video2pde.discovery.jets import FilmJets, Jets
 from video2pde.discovery.testfunctions import choose_widths, draw_centres, interior, kernel, Widths
 from video2pde.discovery.timekernels import time_kernels, TimeKernels
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
 from video2pde.flow import Flow
-from video2pde.parallel import count_workers, parallel_map
 from video2pde.progress import Progress
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U, U_X, U_Y
@@ -39,10 +39,6 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Rows and columns of the picture."""
 Choose = Callable[[Widths, NDArray[np.bool_]], NDArray[np.int64]]
 """Chooses centres (t, y, x) from the widths of the test functions and from where one may lie."""
-
-FRAMES_AT_ONCE = 24
-"""Frames in work at the same time, over all threads: they bound the memory beyond what is kept."""
-MOST_THREADS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +69,7 @@ class WeakSystem:
 
 @dataclass(frozen=True, eq=False)
 class WeakColumns:
-    """Keep what any set of centres needs: the spatially filtered densities, (slot, y, x, t).
+    """Keep what any set of centres needs: the spatially filtered densities, (slot, y, x, t), as a whole or in parts.
 
     Slot 0 holds ⟨φ, u⟩ in space, from which b comes; ``slots`` gives each term's (−1: the constant 1).
     ``rows`` and ``columns`` of the picture are those that were filtered, the only ones that hold centres;
@@ -84,7 +80,7 @@ class WeakColumns:
 
     names: tuple[str, ...]
     slots: tuple[int, ...]
-    filtered: Array32
+    filtered: Filtered
     inside: NDArray[np.bool_]
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
@@ -105,11 +101,18 @@ class WeakColumns:
 
     def sample(self, centres: NDArray[np.int64]) -> WeakSystem:
         """Integrate over time at the given centres (t, y, x)."""
-        in_time, rows = self.kernels, self.kernels.rows(centres[:, 0])
-        sums = np.empty((len(centres), len(self.filtered) + 1))
+        in_time, frames = self.kernels, np.ascontiguousarray(centres[:, 0])
+        kernel_of, (y, x) = in_time.rows(frames), self.place(centres)
+        sums = np.empty((len(centres), self.filtered.shape[0] + 1))
         # time's sign: ⟨φ, u_t⟩ = −⟨∂_t φ, u⟩
-        y, x = self.place(centres)
-        integrate_time(self.filtered, centres[:, 0], y, x, rows, in_time.value, in_time.slope, sums)
+        for slots, rows, values in self.filtered.parts():
+            here = np.flatnonzero((y >= rows.start) & (y < rows.stop))
+            found = np.empty((len(here), len(values) + 1))
+            at = (frames[here], y[here] - rows.start, x[here], kernel_of[here])
+            integrate_time(values, *at, in_time.value, in_time.slope, found)
+            sums[here, slots.start + 1 : slots.stop + 1] = found[:, 1:]
+            if slots.start == 0:
+                sums[here, 0] = found[:, 0]
         ones = np.ones(len(centres))
         theta = np.stack([sums[:, slot + 1] if slot >= 0 else ones for slot in self.slots], axis=1)
         return WeakSystem(self.names, theta, sums[:, 0], centres, self.widths)
@@ -120,7 +123,18 @@ class WeakColumns:
 
     def draw(self, count: int, rng: np.random.Generator) -> WeakSystem:
         """Draw random centres and integrate there."""
-        return self.sample(draw_centres(self.frames, self.inside, self.widths, count, rng))
+        return next(iter(self.draw_each(count, [rng])))
+
+    def draw_each(self, count: int, rngs: Sequence[np.random.Generator]) -> Iterator[WeakSystem]:
+        """Draw centres from each generator and integrate there; at all of them together, if frames are made anew."""
+        drawn = [draw_centres(self.frames, self.inside, self.widths, count, rng) for rng in rngs]
+        if self.filtered.values is not None:
+            yield from map(self.sample, drawn)
+            return
+        whole = self.sample(np.concatenate(drawn))
+        ends = np.cumsum([len(centres) for centres in drawn])[:-1]
+        for part in zip(np.split(whole.theta, ends), np.split(whole.b, ends), drawn, strict=True):
+            yield WeakSystem(self.names, *part, self.widths)
 
 
 def weak_columns(
@@ -163,15 +177,15 @@ def weak_columns(
         rows, columns = np.unique(centres[:, 1]), np.unique(centres[:, 2])
     film = jets or FilmJets(field, settings)
     plan = _Plan(terms, widths, field.grid, (rows, columns))
-    filtered = np.empty((plan.slots, len(rows), len(columns), len(field)), np.float32)
 
-    def assemble(window: slice) -> None:
-        jets, spread = film(window) if plan.nonlinear else (None, None)
+    def assemble(window: slice, slots: slice) -> Array32:
+        jets, spread = film(window) if plan.nonlinear(slots) else (None, None)
         pushed = None if moments is None else moments[:, window]
         carried = velocity[window] if given is None else given.velocity(field.times[window], field.grid)
-        filtered[..., window] = plan.filter(field.values[window], jets, spread, carried, pushed)
+        return plan.filter(field.values[window], jets, spread, carried, pushed, slots)
 
-    over_chunks(assemble, len(field), progress)
+    shape = (plan.slots, len(rows), len(columns), len(field))
+    filtered = Filtered(shape, assemble, most_kept(field.values.nbytes), progress)
     names = tuple(term.name for term in terms)
     return WeakColumns(
         names=names,
@@ -206,13 +220,25 @@ class _Plan:
                 slot_of.append(len(self.parts))
         self.slot_of = tuple(slot_of)
         self.slots = len(self.parts) + 1
-        self.nonlinear = any(is_nonlinear(density) for split in self.parts for _, density, _ in split)
         self._matrices: dict[tuple[int, int, bool], Array32] = {}
 
+    def nonlinear(self, slots: slice) -> bool:
+        """Tell whether some of the slots need point values."""
+        return any(is_nonlinear(density) for _, split in self._wanted(slots) for _, density, _ in split)
+
+    def _wanted(self, slots: slice) -> list[tuple[int, list[tuple[sympy.Expr, sympy.Expr, Order]]]]:
+        return [(n, split) for n, split in enumerate(self.parts, start=1) if slots.start <= n < slots.stop]
+
     def filter(
-        self, frames: Array32, jets: Jets | None, spread: Jets | None, velocity: Array, moments: Array | None
+        self,
+        frames: Array32,
+        jets: Jets | None,
+        spread: Jets | None,
+        velocity: Array,
+        moments: Array | None,
+        slots: slice,
     ) -> Array32:
-        """Filter a chunk of frames in space: (slot, y, x, t)."""
+        """Filter a chunk of frames in space, for some of the slots: (slot, y, x, t)."""
         along_x: dict[tuple[sympy.Expr, int], Array32] = {}
         in_plane: dict[tuple[sympy.Expr, Order], Array32] = {}
 
@@ -227,21 +253,22 @@ class _Plan:
             return in_plane[density, order]
 
         v_x, v_y = np.moveaxis(velocity if velocity.ndim == 4 else velocity[:, :, None, None], 1, 0)
-        first = filtered(U, (0, 0))
-        sums = np.zeros((self.slots, *first.shape), np.float32)
-        sums[0] = first
-        for slot, split in enumerate(self.parts, start=1):
+        begin = slots.start
+        sums = np.zeros((slots.stop - begin, len(frames), *(len(held) for held in self.held)), np.float32)
+        if begin == 0:
+            sums[0] = filtered(U, (0, 0))
+        for slot, split in self._wanted(slots):
             for factor, density, order in split:
                 scale = compile_density(factor)(0.0, 0.0, 0.0, v_x, v_y) * (-1) ** sum(order)
                 if velocity.ndim == 4 and factor.free_symbols:
-                    sums[slot] += self._carry(np.asarray(scale, np.float32), frames, order)
+                    sums[slot - begin] += self._carry(np.asarray(scale, np.float32), frames, order)
                 else:
-                    sums[slot] += np.asarray(scale, np.float32) * filtered(density, order)
+                    sums[slot - begin] += np.asarray(scale, np.float32) * filtered(density, order)
         if moments is not None:
             for slot, pushed in zip(self.slot_of, moments.astype(np.float32), strict=True):
                 for axis, order in enumerate(((1, 0), (0, 1))):
-                    if slot > 0 and pushed[:, axis].any():
-                        sums[slot] -= pushed[:, axis, None, None] * filtered(U, order)
+                    if slot > 0 and begin <= slot < slots.stop and pushed[:, axis].any():
+                        sums[slot - begin] -= pushed[:, axis, None, None] * filtered(U, order)
         return np.moveaxis(sums, 1, -1)
 
     def _carry(self, scale: Array32, frames: Array32, order: Order) -> Array32:
@@ -305,21 +332,6 @@ def _curvatures(density: sympy.Expr) -> list[tuple[int, int, Callable[..., Any]]
 def is_nonlinear(density: sympy.Expr) -> bool:
     """Tell whether a density needs point values: anything but a multiple of u, or a constant."""
     return bool(density.free_symbols) and (density.has(U_X, U_Y) or sympy.diff(density, U, 2) != 0)
-
-
-def over_chunks(work: Callable[[slice], None], frames: int, progress: Progress | None = None) -> None:
-    """Run ``work`` on chunks of frames over the cores; each thread computes alone, BLAS included."""
-    threads = min(count_workers("auto"), MOST_THREADS)
-    size = FRAMES_AT_ONCE // max(threads, 2)
-    chunks = [slice(start, min(start + size, frames)) for start in range(0, frames, size)]
-
-    def report(done: int, _: int | None) -> None:
-        if progress is not None:
-            progress(min(done * size, frames), frames)
-
-    # BLAS threads of several calls at once wait for each other: one thread per chunk is several times faster
-    with threadpool_limits(1):
-        parallel_map(work, chunks, threads, report, kind="threads")
 
 
 _jit: Callable[..., Any] = njit(nogil=True, fastmath=True)

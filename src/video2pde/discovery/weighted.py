@@ -64,6 +64,8 @@ DEGREE = 4
 SLICE_SPACING = 0.6
 """Distance of the frames that hold centres, in σ_t: closer ones see nothing new."""
 FRAMES_AT_ONCE = 48
+LEAST_KEPT = 1 << 25
+"""Bytes of integrals in time that are kept in any case; of a long window as many as it has itself."""
 MOST_EMPTY = 2.0
 """Crossings of rows and columns for each centre up to which all of them are computed together."""
 
@@ -194,6 +196,8 @@ class TimeMoments:
         self.settings = settings or WeakSettings()
         self.slices, self._slice_of = np.unique(centres[:, 0], return_inverse=True)
         self._moments: dict[sympy.Expr, Array32] = {}
+        self._degrees: dict[sympy.Expr, int] = {}
+        self._most = LEAST_KEPT
         self._given = jets
 
     @cached_property
@@ -230,9 +234,14 @@ class TimeMoments:
     def moments(self, density: sympy.Expr = U, degrees: int | None = None) -> Array32:
         """Return G_p of a density around every slice: (slice, p, y, x), all of them or the first ``degrees``."""
         wanted = self._basis.shape[1] if degrees is None else degrees
-        kept = self._moments.get(density)
+        kept = self._moments.pop(density, None)
         if kept is None or kept.shape[1] < wanted:
-            kept = self._moments[density] = self._integrate(density, wanted)
+            # as many as were asked for before: fewer would be rounded otherwise
+            self._degrees[density] = max(wanted, self._degrees.get(density, 0))
+            kept = self._integrate(density, self._degrees[density])
+        self._moments[density] = kept  # the last one used is the last one to go
+        while len(self._moments) > 1 and sum(each.nbytes for each in self._moments.values()) > self._most:
+            del self._moments[next(iter(self._moments))]
         return kept
 
     def _integrate(self, density: sympy.Expr, degrees: int) -> Array32:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates
 
 from video2pde.field.grid import Grid
+from video2pde.room import empty
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
@@ -19,7 +20,7 @@ SPLINE = 5
 
 def deconvolve_cells(values: Frames) -> Frames:
     """Turn averages over cells into values at their centres, to fourth order."""
-    points = np.empty_like(values)
+    points = empty(values.shape, values.dtype)
     for frame, out in zip(values, points, strict=True):
         padded = np.pad(frame, 1, mode="symmetric")
         neighbours = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]

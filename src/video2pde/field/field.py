@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError, printable
 from video2pde.field.grid import Grid
 from video2pde.field.timing import is_uniform
-from video2pde.files import atomic_path, atomic_write, require_regular, require_unpacked
+from video2pde.files import atomic_path, atomic_write, require_regular
+from video2pde.zipped import read_array, write_array
 
 FORMAT_VERSION = 1
 CORE_DEPTH = 3
@@ -83,6 +85,11 @@ class Light:
         if self.observable == "absorbance":
             return np.full_like(values, 1 / np.log(10))
         return 1 - values if self.observable == "dark" else values
+
+
+def same_rows(frames: NDArray[np.float32]) -> bool:
+    """Tell whether in each of the frames (t, y, x) all rows are the same."""
+    return all(bool((frame == frame[:1]).all()) for frame in frames)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +199,7 @@ class Field:
     @cached_property
     def line(self) -> bool:
         """Whether all rows are the same: a line over time, whose noise no average over rows makes smaller."""
-        return bool((self.values == self.values[:, :1]).all())
+        return same_rows(self.values)
 
     def frames(self, window: slice) -> Field:
         """Take a run of frames; times keep their origin, so that windows stay comparable."""
@@ -249,17 +256,18 @@ class Field:
         if self.encoding is not None and self.encoding.b_frames is not None:
             arrays["b_frames"] = self.encoding.b_frames
         target = Path(path)
-        with atomic_write(target) as file:
-            np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
+        with atomic_write(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in {"meta": np.array(json.dumps(meta)), **arrays}.items():
+                write_array(archive, f"{name}.npy", array)
         return target
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Field:
-        """Read a field that ``save`` wrote."""
+        """Read a field that ``save`` wrote; a large one is mapped, and its file must stay."""
         try:
             require_regular(Path(path))
-            require_unpacked(Path(path))
-            with np.load(path, allow_pickle=False) as stored:
+            with zipfile.ZipFile(path) as archive:
+                stored = {name.removesuffix(".npy"): read_array(archive, name) for name in archive.namelist()}
                 meta = json.loads(str(stored["meta"]))
                 if meta["format"] > FORMAT_VERSION:
                     raise InputError(f"{path} was written by a newer video2pde (field format {meta['format']})")

@@ -14,7 +14,7 @@ from scipy.ndimage import uniform_filter1d
 
 from video2pde.calibration import Calibration
 from video2pde.calibration.window import prepare_window, Window
-from video2pde.field import Field, Grid, Light
+from video2pde.field import Field, Grid, Light, same_rows
 from video2pde.fit.faults import Faults, SPACE
 from video2pde.fit.noise import CALM, cell_noise, Memory, noise_by_level, NoiseLevels
 from video2pde.rollout.model import Model
@@ -61,7 +61,7 @@ class _Sums:
 
     def __init__(self, window: Window, kinds: int) -> None:
         frames = len(window.times)
-        self.rows, self.columns = _places(window.grid, bool((window.values == window.values[:, :1]).all()))
+        self.rows, self.columns = _places(window.grid, same_rows(window.values))
         self.when = np.minimum(np.arange(frames) * min(TIME, frames) // frames, min(TIME, frames) - 1)
         self.frames = np.bincount(self.when)
         self.weight = window.weight
@@ -266,7 +266,8 @@ def _finest_sums(train: Field, inside: NDArray[np.bool_]) -> tuple[Array, Array]
     """
     rows, columns = _places(train.grid, train.line)
     weight = inside.astype(float)
-    return _blockwise(train.values * weight, rows, columns), _blockwise(weight, rows, columns)
+    sums = np.stack([_blockwise(frame * weight, rows, columns) for frame in train.values])
+    return sums, _blockwise(weight, rows, columns)
 
 
 def _blockwise(pictures: Array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:

@@ -21,6 +21,7 @@ from video2pde.discovery.weighted import Profiles, TimeMoments, velocity_parts
 from video2pde.field import Field
 from video2pde.fit.noise import Memory
 from video2pde.flow import Flow
+from video2pde.room import empty
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE, DRIFT, Term
 
@@ -97,9 +98,11 @@ class View:
     @cached_property
     def rest(self) -> TimeMoments:
         """The moments of w = (u − ms)/(1 − m): what moves, if a share m of the first frames' mean s stays."""
-        values = self.film.values
+        values, moving = self.film.values, empty(self.film.values.shape, np.float32)
         stays = STAYS * values[: max(1, round(FIRST * len(values)))].mean(axis=0)
-        rest = replace(self.film, values=((values - stays) / (1 - STAYS)).astype(np.float32))
+        for frame, rest in zip(values, moving, strict=True):
+            rest[...] = (frame - stays) / (1 - STAYS)
+        rest = replace(self.film, values=moving)
         return TimeMoments(rest, self.centres, self.widths, self.moments.settings)
 
     def lay_out(self, values: Array) -> Array:
@@ -160,7 +163,7 @@ def build_view(
     system = columns.sample(centres)
     around = TimeMoments(train, centres, columns.widths, weak, jets)
     places, place = np.unique(centres[:, 1:], axis=0, return_inverse=True)
-    series = columns.filtered[(slice(None), *columns.place(places))].astype(float)
+    series = columns.filtered.at(*columns.place(places)).astype(float)
     return View(
         scale=scale,
         film=train,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
@@ -16,24 +19,31 @@ MOST_TAKEN = 0.5
 """Share of the picture up to which places are left out because what was outside has come there."""
 
 
-def ways(flow: Flow | None, drift: Array, times: Array, grid: Grid) -> Array:
-    """Return how far a flow and the uniform drift (t, 2) have carried every pixel since the first time.
+def ways(flow: Flow | None, drift: Array, times: Array, grid: Grid) -> Iterator[Array]:
+    """Yield, time by time, how far flow and uniform drift (t, 2) have carried every pixel since the first time.
 
-    (t, 2, y, x), in pixels along x and y; (t, 2, 1, 1) where there is no flow that varies in space.
+    (2, y, x), in pixels along x and y; (2, 1, 1) where there is no flow that varies in space.
     """
     pixel = np.array([grid.dx, grid.dy])
     carried = (cumulative_trapezoid(drift, times, axis=0, initial=0.0) / pixel)[:, :, None, None]
     if flow is None:
-        return np.asarray(carried)
+        yield from carried
+        return
     rows, columns = np.indices(grid.shape, dtype=float)
-    way, speeds = [np.zeros((2, *grid.shape))], (_speed(flow, time, grid) for time in times)
+    way, speeds = np.zeros((2, *grid.shape)), (_speed(flow, time, grid) for time in times)
     speed = next(speeds)
+    yield way
     for step, uniform in zip(np.diff(times), np.diff(carried, axis=0), strict=True):
-        now = _read(speed, rows + way[-1][1], columns + way[-1][0])
-        ahead, speed = way[-1] + uniform + step * now, next(speeds)
+        now = _read(speed, rows + way[1], columns + way[0])
+        ahead, speed = way + uniform + step * now, next(speeds)
         then = _read(speed, rows + ahead[1], columns + ahead[0])
-        way.append(way[-1] + uniform + 0.5 * step * (now + then))
-    return np.stack(way)
+        way = way + uniform + 0.5 * step * (now + then)
+        yield way
+
+
+def take_ways(stream: Iterator[Array], count: int) -> Array:
+    """Take the next ``count`` times of :func:`ways`, (t, 2, y, x)."""
+    return np.stack(list(islice(stream, count)))
 
 
 def never_entered(flow: Flow, drift: Array, times: Array, grid: Grid) -> NDArray[np.bool_]:

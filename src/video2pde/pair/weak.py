@@ -16,10 +16,11 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
+from video2pde.discovery.filtered import over_chunks
 from video2pde.discovery.jets import FilmJets
 from video2pde.discovery.testfunctions import choose_widths, draw_centres, interior, Widths
 from video2pde.discovery.timekernels import time_kernels, TimeKernels
-from video2pde.discovery.weak import filter_matrix, integrate_time, over_chunks, WeakSystem
+from video2pde.discovery.weak import filter_matrix, integrate_time, WeakSystem
 from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.pair.fields import Pair

@@ -18,6 +18,7 @@ from scipy.integrate import cumulative_trapezoid
 from video2pde.recording.background import Background, find_background, noise_of
 from video2pde.recording.base import Header
 from video2pde.recording.surface import fit_surface
+from video2pde.room import empty
 from video2pde.settings import RecordingSettings
 
 Array = NDArray[np.float64]
@@ -213,9 +214,11 @@ def even_out(
     if settings.illumination == "none" or len(values) < (FEWEST if settings.illumination == "auto" else 3):
         return None
     black, gain = (0.0, 1.0) if logarithmic else (header.black, header.gain)
-    intensity = (
-        np.power(10.0, values, dtype=np.float32) if logarithmic else (values - np.float32(black)) * np.float32(gain)
-    )
+    intensity = empty(values.shape, np.float32)
+    for frame, light in zip(values, intensity, strict=True):
+        light[...] = (
+            np.power(10.0, frame, dtype=np.float32) if logarithmic else (frame - np.float32(black)) * np.float32(gain)
+        )
     mode: str = settings.illumination
     if settings.reference is not None or logarithmic:  # f(x, y) is in the reference picture already
         mode = {"auto": "auto gain", "flat": "none", "gain+flat": "gain"}.get(mode, mode)

@@ -12,8 +12,8 @@ from video2pde.recording.base import Header, Picture
 from video2pde.settings import RecordingSettings
 
 LONGER_SIDE = 200  # cells, and image units, on the longer side by default
-FIELD_COPIES, CAMERA_COPIES = 2, 24
-"""Fields that are held while a recording is read; bytes per camera pixel while one frame is reduced: the picture, its
+FRAMES_AT_ONCE, CAMERA_COPIES = 64, 24
+"""Frames of the field that are held in any case; bytes per camera pixel while one frame is reduced: the picture, its
 crop, logarithms and samples."""
 BORDER = 8
 BORDER_FROM = 256  # camera pixels on the shorter side
@@ -78,22 +78,18 @@ def plan_layout(header: Header, settings: RecordingSettings) -> Layout:
             f"the grid of {ny}×{nx} is finer than the {height}×{width} camera pixels it covers; "
             "the added cells carry no information"
         )
-    _require_room(header, settings, (ny, nx))
+    _require_room(header, (ny, nx))
     size_y, size_x, unit = _extent(settings, height, width, header, notes)
     return Layout(crop, border, Grid(ny, nx, size_y, size_x, unit, settings.pitch), tuple(notes))
 
 
-def _require_room(header: Header, settings: RecordingSettings, grid: tuple[int, int]) -> None:
-    """Refuse a recording whose field does not fit into memory, by what its header declares."""
-    declared = header.frames or 2  # where a container does not say, the frames are counted as they come
-    stop = declared if settings.stop is None else min(settings.stop, declared)
-    first = 0 if settings.start == "auto" else settings.start
-    frames = max(len(range(first, stop, settings.every)), 2)
-    needed = FIELD_COPIES * 4.0 * frames * grid[0] * grid[1] + CAMERA_COPIES * float(header.height) * header.width
+def _require_room(header: Header, grid: tuple[int, int]) -> None:
+    """Refuse pictures of which not even a few fit into memory; a field that does not fit is kept in a file."""
+    needed = CAMERA_COPIES * float(header.height) * header.width + 4.0 * FRAMES_AT_ONCE * grid[0] * grid[1]
     require_memory(
         needed,
-        f"{frames} frames of {header.width}×{header.height} pixels on a grid of {grid[0]}×{grid[1]}",
-        "use a smaller grid (--grid) or fewer frames (--every, --stop)",
+        f"frames of {header.width}×{header.height} pixels on a grid of {grid[0]}×{grid[1]}",
+        "use a smaller grid (--grid) or a smaller crop (--crop)",
     )
 
 

@@ -36,7 +36,11 @@ from video2pde.recording.source import BEFORE, names_picture, OUTSIDE
 from video2pde.recording.stabilise import measure_motion, Motion
 from video2pde.recording.stability import RepeatCounter
 from video2pde.recording.timing import FrameStore
+from video2pde.room import require_space
 from video2pde.settings import RecordingSettings
+
+FIELD_COPIES = 2
+"""Fields that are held for a moment: the frames as they came, and in one piece."""
 
 
 def frame_time(header: Header, settings: RecordingSettings, index: int, recorded: float) -> float:
@@ -61,7 +65,7 @@ class Reading:
         _, _, width, height = layout.inner
         self.resizer = AreaResizer((height, width), layout.grid.shape)
         self.store = FrameStore(layout.grid.shape)
-        self.sampler = Sampler(self.header, layout, self.resizer, self._expected())
+        self.sampler = Sampler(self.header, layout, self.resizer, self._require_space())
         self.log = LogIntensity(self.header, self._dark_picture()) if settings.observable == "absorbance" else None
         self.reference = ReferenceFrames(settings.reference, (height, width))
         self.first = self.begin = 0
@@ -96,6 +100,17 @@ class Reading:
             return None
         end = self.header.frames if self.settings.stop is None else min(self.settings.stop, self.header.frames)
         return max(0, -(-(end - self.settings.first) // self.settings.every))
+
+    def _require_space(self) -> int | None:
+        """Estimate how many frames will be selected, and refuse more than memory and disk hold."""
+        frames, grid = self._expected(), self.layout.grid.shape
+        if frames is not None:
+            require_space(
+                FIELD_COPIES * 4.0 * frames * grid[0] * grid[1],
+                f"{frames} frames on a grid of {grid[0]}×{grid[1]}",
+                "use a smaller grid (--grid) or fewer frames (--every, --stop)",
+            )
+        return frames
 
     def run(self, progress: Progress | None) -> None:
         """Read to the end, to ``stop``, or to where the file breaks, if that is allowed."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.field import is_uniform
-from video2pde.machine import require_memory
+from video2pde.room import empty
 from video2pde.units import require_range
 
 CHUNK_BYTES = 16 << 20
@@ -69,8 +67,8 @@ def plan_times(recorded: NDArray[np.float64], tick: float) -> TimePlan:
 class FrameStore:
     """Collect frames of one shape without knowing their number, and hand them back once, freeing memory.
 
-    Frames lie in blocks of about 16 MB. ``drain`` lets go of each block when it has been read, so that
-    building the final array needs one block more than the array itself.
+    Frames lie in blocks of about 16 MB, in memory as far as there is room. ``drain`` lets go of each block when it has
+    been read, so that building the final array needs one block more than the array itself.
     """
 
     def __init__(self, shape: tuple[int, int]) -> None:
@@ -86,22 +84,10 @@ class FrameStore:
         """Return the next frame's place, to be written by the caller."""
         row = self._count % self._per_block
         if row == 0:
-            self._blocks.append(self._new_block())
+            self._blocks.append(empty((self._per_block, *self.shape), np.float32))
         self._count += 1
         place: NDArray[np.float32] = self._blocks[-1][row]
         return place
-
-    def _new_block(self) -> NDArray[np.float32]:
-        held = 4.0 * (len(self._blocks) + 1) * self._per_block * math.prod(self.shape)
-        # what is held is no longer available: as much again is needed for the field that is made of it
-        require_memory(
-            held,
-            f"the field of more than {self._count} frames on a grid of {self.shape[0]}×{self.shape[1]} would",
-            "use a smaller grid (--grid) or fewer frames (--every, --stop)",
-        )
-        # Mapped, not allocated: the system gets the memory back at once when the block is let go.
-        shape = (self._per_block, *self.shape)
-        return np.frombuffer(mmap.mmap(-1, 4 * math.prod(shape)), dtype=np.float32).reshape(shape)
 
     def drain(self) -> Iterator[NDArray[np.float32]]:
         """Yield the frames in order; the store is empty afterwards."""
@@ -115,7 +101,7 @@ class FrameStore:
 
 def assemble(store: FrameStore) -> NDArray[np.float32]:
     """Build the array (t, y, x) of all frames; the store is empty afterwards."""
-    values = np.empty((len(store), *store.shape), dtype=np.float32)
+    values = empty((len(store), *store.shape), np.float32)
     for k, frame in enumerate(store.drain()):
         values[k] = frame
     return values

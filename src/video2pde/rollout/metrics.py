@@ -17,6 +17,9 @@ from video2pde.field import Grid
 
 Array = NDArray[np.float64]
 
+FRAMES_AT_ONCE = 32
+"""Frames that are compared at a time: they bound the memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
@@ -126,28 +129,55 @@ class Reference:
         """Compare predicted frames with the observed ones."""
         if predicted.shape != self.observed.shape:
             raise InputError(f"predicted {predicted.shape} and observed {self.observed.shape} frames do not match")
-        sums = _squares(np.ascontiguousarray(predicted), self.observed, self.inside)
+        comparison = Comparison(self)
+        comparison.add(0, predicted)
+        return comparison.metrics
+
+
+class Comparison:
+    """Compare predicted frames with the observed ones as they come."""
+
+    def __init__(self, reference: Reference) -> None:
+        frames = len(reference.observed)
+        self._reference = reference
+        self._error, self._scale = np.full(frames, np.inf), np.zeros(frames)
+        self._radii = np.full(reference.radii.shape, np.inf)
+        self._distance, self._coarse = np.full(frames, np.inf), np.full(frames, np.inf)
+
+    def add(self, first: int, predicted: NDArray[Any]) -> None:
+        """Take predicted frames (t, y, x), which begin at frame ``first``; frames with a NaN were not reached."""
+        for begin in range(0, len(predicted), FRAMES_AT_ONCE):
+            part = predicted[begin : begin + FRAMES_AT_ONCE]
+            self._add(slice(first + begin, first + begin + len(part)), np.ascontiguousarray(part))
+
+    def _add(self, place: slice, predicted: NDArray[Any]) -> None:
+        r = self._reference
+        sums = _squares(predicted, r.observed[place], r.inside)
+        self._scale[place] = sums[:, 1]
         reached = np.isfinite(sums[:, 0])
-        error = np.where(reached, sums[:, 0], np.inf)
-        radii = np.full(self.radii.shape, np.inf)
-        distance = np.full(len(predicted), np.inf)
-        coarse = np.full(len(predicted), np.inf)
-        if reached.any():
-            frames, base = predicted[reached], self.background[reached]
-            radii[reached] = front_radii(frames, self.grid, self.levels, self.inside, base)
-            apart = centroid(frames, self.grid, base, self.inside) - self.centroids[reached]
-            distance[reached] = np.hypot(apart[:, 0], apart[:, 1])
-            coarse[reached] = np.mean((block_means(frames, self.inside) - self.blocks[reached]) ** 2, axis=1)
-        scale = np.maximum(sums[:, 1], 1e-300)
+        if not reached.any():
+            return
+        at = np.arange(place.start, place.stop)[reached]
+        frames, base = predicted if reached.all() else predicted[reached], r.background[at]
+        self._error[at] = sums[reached, 0]
+        self._radii[at] = front_radii(frames, r.grid, r.levels, r.inside, base)
+        apart = centroid(frames, r.grid, base, r.inside) - r.centroids[at]
+        self._distance[at] = np.hypot(apart[:, 0], apart[:, 1])
+        self._coarse[at] = np.mean((block_means(frames, r.inside) - r.blocks[at]) ** 2, axis=1)
+
+    @property
+    def metrics(self) -> Metrics:
+        """What all frames together show; those that never came count as infinitely wrong."""
+        r, error, scale = self._reference, self._error, np.maximum(self._scale, 1e-300)
         return Metrics(
             rrmse=float(np.sqrt(error.sum() / scale.sum())),
-            mse=error / self.inside.sum(),
+            mse=error / r.inside.sum(),
             rrmse_over_time=np.sqrt(error / scale),
-            centroid_error=distance,
-            levels=self.levels,
-            radii_observed=self.radii,
-            radii_predicted=radii,
-            coarse=coarse,
+            centroid_error=self._distance,
+            levels=r.levels,
+            radii_observed=r.radii,
+            radii_predicted=self._radii,
+            coarse=self._coarse,
         )
 
 

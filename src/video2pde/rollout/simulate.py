@@ -13,7 +13,7 @@ from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.task import Device, prepare_task, Rollout, run_tasks, Scheme
+from video2pde.rollout.task import Device, find_bounds, prepare_task, Rollout, run_tasks, Scheme
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[Any]
@@ -102,25 +102,52 @@ def _for_each(models: Sequence[Model], velocity: ArrayLike | None) -> list[Array
 
 def predict_one_step(
     models: Sequence[Model],
-    observed: ArrayLike,
+    observed: Array,
     times: ArrayLike,
     grid: Grid,
     velocity: ArrayLike | None = None,
     scheme: Scheme | None = None,
-) -> list[Rollout]:
-    """Predict each frame from the observed frame before it.
+    chunk: int = 32,
+) -> Iterator[tuple[slice, list[Array]]]:
+    """Predict each frame from the observed frame before it, and yield the frames a chunk at a time.
 
-    ``observed`` has shape (t, y, x). Frame 0 of a result is the observed one; frame k is the prediction
-    from observed frame k − 1. ``velocity`` is (t, 2), or one for each model, (m, t, 2).
+    ``observed`` has shape (t, y, x). Yields the frames' slice, and their values (frame, y, x) for each model: frame 0
+    is the observed one, frame k the prediction from observed frame k − 1; NaN from one on that could not be reached.
+    ``velocity`` is (t, 2), or one for each model, (m, t, 2).
     """
-    scheme = scheme or Scheme()
-    # converted once: the tasks share the frames
-    starts = np.ascontiguousarray(observed, scheme.settings.precision)
-    tasks = [
-        prepare_task(model, starts, times, grid, v, scheme.settings, restart=True)
-        for model, v in zip(models, _for_each(models, velocity), strict=True)
-    ]
-    return run_tasks(tasks, grid, scheme)
+    scheme, t, drifts = scheme or Scheme(), np.asarray(times, float), _for_each(models, velocity)
+    content = max(float(np.abs(observed[0].astype(scheme.settings.precision)).sum()), 1e-12)
+    bounds = replace(find_bounds(observed, scheme.settings), content=content)
+    # another length would be compiled once more for a GPU
+    size = len(t) if scheme.device == "gpu" else chunk
+    failed = set[int]()
+    for begin in range(0, len(t), size):
+        lead, end = int(begin > 0), min(begin + size, len(t))
+        window, kept = slice(begin - lead, end), range(lead, end - begin + lead)
+        # converted once: the tasks share the frames
+        starts = np.ascontiguousarray(observed[window], scheme.settings.precision)
+        alive = [n for n in range(len(models)) if n not in failed]
+        tasks = [
+            prepare_task(
+                models[n],
+                starts,
+                t[window],
+                grid,
+                None if (drift := drifts[n]) is None else drift[window],
+                scheme.settings,
+                restart=True,
+                frames=kept,
+                bounds=bounds,
+            )
+            for n in alive
+        ]
+        part = scheme if scheme.region is None else replace(scheme, region=scheme.region.frames(window))
+        values = [np.full((end - begin, *grid.shape), np.nan, scheme.stored) for _ in models]
+        results = run_tasks(tasks, grid, part, [values[n] for n in alive])
+        failed |= {n for n, rollout in zip(alive, results, strict=True) if rollout.failed}
+        for n, rollout in zip(alive, results, strict=True):
+            values[n] = rollout.values
+        yield slice(begin, end), values
 
 
 def simulate_chunks(
@@ -138,28 +165,60 @@ def simulate_chunks(
     values. A chunk starts from the last state of the one before, so that together they are what
     :func:`simulate_batch` gives up to the choice of substeps. Models that failed keep failing: their frames stay NaN.
     """
-    scheme, t = scheme or Scheme(), np.asarray(times, float)
-    real, drifts = scheme.settings.precision, _for_each(models, velocity)
-    state = np.broadcast_to(np.asarray(u0, real), (len(models), *grid.shape))
-    failed: dict[int, Rollout] = {}
-    begin = 0
-    while begin < len(t):
-        # the state's own frame leads every chunk but the first, and is not yielded again
+    rollouts = SideBySide(models, u0, times, grid, velocity, scheme)
+    while not rollouts.done:
+        yield rollouts.advance(chunk)
+
+
+class SideBySide:
+    """Rollouts of many models that go forward together, a few frames at a time.
+
+    Between two calls of :meth:`advance` the last state of each is all that is held. The parameters are those of
+    :func:`simulate_chunks`.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        u0: ArrayLike,
+        times: ArrayLike,
+        grid: Grid,
+        velocity: ArrayLike | None = None,
+        scheme: Scheme | None = None,
+    ) -> None:
+        self._models, self._times, self._grid = models, np.asarray(times, float), grid
+        self._scheme = scheme or Scheme()
+        self._drifts = _for_each(models, velocity)
+        self._state = np.broadcast_to(np.asarray(u0, self._scheme.settings.precision), (len(models), *grid.shape))
+        self._failed: dict[int, Rollout] = {}
+        self._begin = 0
+
+    @property
+    def done(self) -> bool:
+        return self._begin >= len(self._times)
+
+    def advance(self, chunk: int) -> tuple[slice, Array, list[Rollout]]:
+        """Roll out the next ``chunk`` frames, as far as there are: see :func:`simulate_chunks`."""
+        models, t, grid, begin, failed = self._models, self._times, self._grid, self._begin, self._failed
+        scheme = self._scheme
+        # the state's own frame leads every chunk but the first, and is not returned again
         lead, end = int(begin > 0), min(begin + chunk, len(t))
         window, kept = slice(begin - lead, end), range(lead, end - begin + lead)
-        values = np.empty((len(models), end - begin, *grid.shape), real)
+        values = np.empty((len(models), end - begin, *grid.shape), scheme.settings.precision)
         values[list(failed)] = np.nan
         alive = [n for n in range(len(models)) if n not in failed]
-        moved = [None if v is None else v[window] for v in drifts]
+        moved = [None if v is None else v[window] for v in self._drifts]
         tasks = [
-            prepare_task(models[n], state[n][None], t[window], grid, moved[n], scheme.settings, frames=kept)
+            prepare_task(models[n], self._state[n][None], t[window], grid, moved[n], scheme.settings, frames=kept)
             for n in alive
         ]
         part = scheme if scheme.region is None else replace(scheme, region=scheme.region.frames(window))
         results = dict(zip(alive, run_tasks(tasks, grid, part, [values[n] for n in alive]), strict=True))
         for n, rollout in results.items():
             if rollout.failed and rollout.failed_frame is not None:
-                failed[n] = replace(rollout, failed_frame=rollout.failed_frame + begin - lead)
+                frame = rollout.failed_frame + begin - lead
+                failed[n] = replace(rollout, failed_frame=frame, values=np.empty((0, *grid.shape)))
         rollouts = [replace(failed[n], values=values[n]) if n in failed else results[n] for n in range(len(models))]
-        yield slice(begin, end), values, rollouts
-        state, begin = values[:, -1], end
+        # a copy: the state must not hold all frames of the chunk
+        self._state, self._begin = values[:, -1].copy(), end
+        return slice(begin, end), values, rollouts

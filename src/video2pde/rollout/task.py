@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from video2pde.rollout import driver
 from video2pde.rollout.kernels import compile_kernel, Kernel, Structure
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
+from video2pde.room import empty
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[Any]
@@ -116,8 +117,9 @@ def prepare_task(
     *,
     restart: bool = False,
     frames: Sequence[int] | None = None,
+    bounds: Bounds | None = None,
 ) -> Task:
-    """Check the inputs of a simulation; ``frames``: those to keep, None: all."""
+    """Check the inputs of a simulation; ``frames``: those to keep, None: all; ``bounds``: None: by these starts."""
     t = _own(np.asarray(times, np.float64))
     if t.ndim != 1 or len(t) < 1 or (len(t) > 1 and np.diff(t).min() <= 0):
         raise InputError("the times of a rollout must increase")
@@ -133,11 +135,8 @@ def prepare_task(
         keep = np.full(len(t), -1)
         keep[np.asarray(frames, int)] = np.arange(len(frames))
     values = starts.astype(settings.precision, copy=False)
-    largest = float(np.abs(values).max())
-    normalised = settings.clip == "auto" and float(values.min()) >= 0.0 and largest <= 1.0
-    clipping = settings.clip == "on" or normalised
-    reach = BLOW_UP * max(largest, 1.0)
-    content = max(float(np.abs(starts[0]).sum()), 1e-12)
+    bounds = bounds or find_bounds(values, settings)
+    content = max(float(np.abs(starts[0]).sum()), 1e-12) if bounds.content is None else bounds.content
     flows, fields, factors = _prepare_flow(model, t, grid, settings)
     model = model.with_viscosity(settings.viscosity)
     coefficients, mapped, maps = _prepare_maps(model, t, grid, settings)
@@ -154,11 +153,32 @@ def prepare_task(
         fields=fields,
         factors=factors,
         keep=keep,
-        limits=(*((0.0, 1.0) if clipping else (-reach, reach)), -reach, reach),
-        allowed=CLIP_SHARE * content if clipping else 0.0,
-        clipping=clipping,
+        limits=bounds.limits,
+        allowed=CLIP_SHARE * content if bounds.clipping else 0.0,
+        clipping=bounds.clipping,
         content=content,
     )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far values may go: ``limits`` of a result and of an intermediate stage, and whether that is clipping.
+
+    ``content``: the sum over the frame of which clipping may take a share; None: over a task's first start.
+    """
+
+    limits: tuple[float, float, float, float]
+    clipping: bool
+    content: float | None = None
+
+
+def find_bounds(starts: Iterable[Array], settings: RolloutSettings) -> Bounds:
+    """Take the bounds of simulations that start from these frames, (y, x) each."""
+    sizes = [(float(frame.min()), float(np.abs(frame).max())) for frame in starts]
+    lowest, largest = min(low for low, _ in sizes), max(size for _, size in sizes)
+    clipping = settings.clip == "on" or (settings.clip == "auto" and lowest >= 0.0 and largest <= 1.0)
+    reach = BLOW_UP * max(largest, 1.0)
+    return Bounds((*((0.0, 1.0) if clipping else (-reach, reach)), -reach, reach), clipping)
 
 
 def _own(values: Array) -> Array:
@@ -217,6 +237,9 @@ def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[
         return [_report(task, *outcome, settings) for task, outcome in zip(tasks, outcomes, strict=True)]
     shape = (scheme.accuracy, settings.precision)
     walls = region is not None and region.walls
+    if region is not None and region.rim is not None:
+        # once for all tasks
+        scheme = replace(scheme, region=Region(region.inside, _own(np.asarray(region.rim, np.float32))))
     kernels = [compile_kernel(Structure(task.model.terms, *shape, task.flows, walls, task.mapped)) for task in tasks]
     for kernel in kernels:
         if kernel.radius > min(grid.shape):
@@ -224,7 +247,7 @@ def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[
 
     def run(job: tuple[Task, Kernel, Array | None]) -> Rollout:
         task, kernel, given = job
-        out = np.empty((int(task.keep.max()) + 1, *grid.shape), scheme.stored) if given is None else given
+        out = empty((int(task.keep.max()) + 1, *grid.shape), scheme.stored) if given is None else given
         return _report(task, out, *_advance(task, kernel, grid, scheme, out), settings)
 
     jobs = list(zip(tasks, kernels, [None] * len(tasks) if outs is None else outs, strict=True))

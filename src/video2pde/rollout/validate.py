@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from video2pde.field import Field
 from video2pde.parallel import map_threads
-from video2pde.rollout.metrics import Metrics, Reference
+from video2pde.rollout.metrics import Comparison, Metrics, Reference
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import predict_one_step
-from video2pde.rollout.task import Device, Rollout
+from video2pde.rollout.task import Device, Rollout, Scheme
 from video2pde.rollout.window import roll_out, scheme_for
 from video2pde.settings import RolloutSettings
 
@@ -205,17 +205,17 @@ class _Judge:
 
     def score_persistence(self) -> Score:
         """Score the prediction that nothing changes."""
-        values = self.window.values
-        before = np.concatenate([values[:1], values[:-1]])
+        values, one_step = self.window.values, Comparison(self.reference)
+        one_step.add(0, values[:1])
+        one_step.add(1, values[:-1])
         still = np.broadcast_to(self.start.astype(np.float32), values.shape)
         snapshots = still[list(self.shown)].copy()
-        full, one_step = self.reference.measure(still), self.reference.measure(before)
         return Score(
             name=PERSISTENCE,
             mode="baseline",
             model=None,
-            full=full,
-            one_step=one_step,
+            full=self.reference.measure(still),
+            one_step=one_step.metrics,
             skill=0.0,
             one_step_skill=0.0,
             failure="",
@@ -240,20 +240,35 @@ class _Judge:
             models = [model for _, _, model in part]
             velocity = np.stack(velocities[begin : begin + batch])
             rollouts = roll_out(models, w, velocity, self.settings, start=self.start, workers=workers, device=device)
-            full = self._measure_all(rollouts, workers)
-            scheme = scheme_for(w, self.settings, workers, device)
-            steps = predict_one_step(models, w.values, w.times, w.grid, velocity, scheme)
-            one_step = self._measure_all(steps, workers)
+            full = map_threads(self._measure, rollouts, workers)
+            # their frames are let go before the next ones are predicted
+            rollouts = [replace(rollout, values=rollout.values[list(self.shown)]) for rollout in rollouts]
+            one_step = self._measure_steps(models, velocity, scheme_for(w, self.settings, workers, device), workers)
             for n, (name, mode, model) in enumerate(part):
                 scores.append(self._score(name, mode, model, rollouts[n], full[n], one_step[n], persistence))
         return scores
 
-    def _measure_all(self, rollouts: Sequence[Rollout], workers: int | Literal["auto"]) -> list[Metrics]:
-        return map_threads(lambda rollout: self.reference.measure(rollout.values), rollouts, workers)
+    def _measure(self, rollout: Rollout) -> Metrics:
+        return self.reference.measure(rollout.values)
+
+    def _measure_steps(
+        self,
+        models: Sequence[Model],
+        velocity: NDArray[np.float64],
+        scheme: Scheme,
+        workers: int | Literal["auto"],
+    ) -> list[Metrics]:
+        """Compare predictions of each frame from the one before it, as they are made."""
+        w, comparisons = self.window, [Comparison(self.reference) for _ in models]
+        for frames, values in predict_one_step(models, w.values, w.times, w.grid, velocity, scheme):
+            pairs = zip(comparisons, values, strict=True)
+            map_threads(lambda pair, first=frames.start: pair[0].add(first, pair[1]), pairs, workers)  # type: ignore[misc]
+        return [comparison.metrics for comparison in comparisons]
 
     def _score(
         self, name: str, mode: Mode, model: Model, rollout: Rollout, full: Metrics, one_step: Metrics, reference: Score
     ) -> Score:
+        """Sum up; ``rollout`` holds the frames that are shown alone."""
         return Score(
             name=name,
             mode=mode,
@@ -264,7 +279,7 @@ class _Judge:
             one_step_skill=skill_of(one_step, reference.one_step),
             failure=rollout.reason,
             clipped=rollout.clipped,
-            snapshots=rollout.values[list(self.shown)].astype(np.float32),
+            snapshots=rollout.values.astype(np.float32),
             coarse_skill=coarse_skill_of(full, reference.full),
         )
 

@@ -1,24 +1,22 @@
 """One artefact in one ``.npz`` file: ``meta.json``, ``tree.json``, and the arrays ``0.npy``, ``1.npy``, …
 
 The same artefact gives the same bytes. Members are stored uncompressed, which also means that a file from
-elsewhere cannot unpack to more than its own size.
+elsewhere cannot unpack to more than its own size, and that large arrays are mapped instead of read (``zipped``).
 """
 
 from __future__ import annotations
 
 import json
-import math
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from video2pde.errors import InputError
 from video2pde.files import atomic_write, require_regular
-from video2pde.runs.codec import AnyArray, ARRAY_KINDS, decode, encode
+from video2pde.runs.codec import decode, encode
+from video2pde.zipped import read_array, write_array
 
 FORMAT = 1
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the archive's date of every member, so that equal artefacts are equal files
@@ -31,8 +29,7 @@ def save_artefact(path: Path, value: Any, meta: Mapping[str, Any] | None = None)
         _write_json(archive, "meta.json", {**(meta or {}), "format": FORMAT})
         _write_json(archive, "tree.json", tree)
         for number, array in enumerate(arrays):
-            with archive.open(zipfile.ZipInfo(f"{number}.npy", EPOCH), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+            write_array(archive, f"{number}.npy", array)
     return path
 
 
@@ -41,7 +38,7 @@ def load_artefact(path: Path) -> Any:
     with _opened(path) as archive:
         tree = _read_json(archive, "tree.json")
         count = sum(info.filename.endswith(".npy") for info in archive.infolist())
-        return decode(tree, [_read_array(archive, f"{number}.npy") for number in range(count)])
+        return decode(tree, [read_array(archive, f"{number}.npy") for number in range(count)])
 
 
 def read_meta(path: Path) -> dict[str, Any]:
@@ -84,19 +81,3 @@ def _write_json(archive: zipfile.ZipFile, name: str, value: Any) -> None:
 
 def _read_json(archive: zipfile.ZipFile, name: str) -> Any:
     return json.loads(archive.read(name))
-
-
-def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
-    """Read one array, after a look at its header: it must be of plain numbers or text and fill its member."""
-    info = archive.getinfo(name)
-    with archive.open(info) as member:
-        version = np.lib.format.read_magic(member)
-        if version != (1, 0):
-            raise InputError(f"{name} has version {version}")
-        shape, _, kind = np.lib.format.read_array_header_1_0(member)
-        if kind.kind not in ARRAY_KINDS or member.tell() + math.prod(shape) * kind.itemsize != info.file_size:
-            raise InputError(f"{name} does not hold {shape} values of {kind}")
-    with archive.open(info) as member:
-        array: AnyArray = np.lib.format.read_array(member, allow_pickle=False)
-        member.read(1)  # at the end the checksum is compared
-    return array

@@ -17,19 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import video2pde.settings
 from video2pde.errors import InputError, StageError
 from video2pde.settings import Section
 from video2pde.terms import Term
 from video2pde.terms.text import term_parts
+from video2pde.zipped import AnyArray, ARRAY_KINDS
 
 Tree = Any  # what JSON can hold
-AnyArray = NDArray[Any]
 
 TAG = "!"
-ARRAY_KINDS = "biufcUS"
 PACKAGE = "video2pde"
 MOVED = {"video2pde.calibration.front:FrontFit": "video2pde.front:FrontFit"}
 """Types that run folders of an earlier state know by another name."""

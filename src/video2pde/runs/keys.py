@@ -11,8 +11,8 @@ from typing import Any
 from video2pde import __version__
 from video2pde.settings import RunSettings, Section, Settings
 
-WHERE = {"workers", "cluster"}
-"""Settings of the run that say who computes, not what."""
+WHERE = {"workers", "cluster", "memory"}
+"""Settings of the run that say who computes and where, not what."""
 
 
 def stage_key(
@@ -30,7 +30,7 @@ def stage_key(
     name : the stage.
     inputs : the keys of the stages before it that it reads, and the SHA-256 of files.
     settings : the sections that it reads: one, or several in a sequence or by name, among plain values if need be.
-        The number of workers, here or on a cluster, never counts: it changes no result.
+        The number of workers, here or on a cluster, and the memory never count: they change no result.
     version : the package's.
     code : the hash of the code that computes it, see ``code.hash_code``.
     """

@@ -1,4 +1,8 @@
-"""How much memory a run will need, before it begins."""
+"""How much memory a run will need, before it begins.
+
+Large arrays take as much memory as ``run.memory`` allows, and files beyond that; what is needed in any case is the
+program itself and what a few frames take while they pass.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +11,59 @@ from pathlib import Path
 
 import numpy as np
 
-from video2pde.calibration.bootstrap import BATCH, FEW_FRAMES
+from video2pde.calibration.bootstrap import BATCH
+from video2pde.calibration.replicates import FEW_FRAMES
+from video2pde.calibration.window import CHUNK
+from video2pde.discovery.filtered import KEPT
 from video2pde.machine import require_memory
 from video2pde.parallel import count_workers
 from video2pde.recording.arrays import is_saved_field
-from video2pde.recording.layout import CAMERA_COPIES, FIELD_COPIES, plan_layout
+from video2pde.recording.layout import CAMERA_COPIES, plan_layout
+from video2pde.recording.reading import FIELD_COPIES
 from video2pde.recording.source import open_recording
+from video2pde.room import default_limit
 from video2pde.settings import Settings
 
-PROGRAM, NETWORK = 800e6, 700e6
-"""Bytes of the program itself, with compiled code, by the end of a run; and what XLA adds for the inverse PINN."""
-KEPT = 3.0
-"""Fields that are still held when the late stages begin: the recording, and what earlier stages found and gave back
-only to the allocator. This and the factors below were measured on films of 405 and 1009 frames."""
-WEAK_COLUMNS = 12
-"""Filtered densities that the weak system keeps for the libraries of the catalogue; a user's terms come on top."""
-TERMS = 3
-"""Terms of the largest law that is calibrated as a rule; each has a column, and a mode of the initial frame another."""
+PROGRAM, NETWORK = 600e6, 450e6
+"""Bytes of the program itself, with compiled code and the figures, by the end of a run; and what XLA adds for the
+inverse PINN. These and the factors below were measured on films of 500 and 1009 frames."""
+ROLLOUTS = 20
+"""Pictures in double precision that a chunk of frames takes in a fit: models, differences, columns and errors."""
+PLAYED, PLAYED_COPIES = 400, 5
+"""Frames of the page's film, and how often they are held while it is made."""
 
 
-def estimate_memory(frames: int, grid: tuple[int, int], settings: Settings, picture: tuple[int, int] = (0, 0)) -> int:
+def estimate_memory(
+    frames: int,
+    grid: tuple[int, int],
+    settings: Settings,
+    picture: tuple[int, int] = (0, 0),
+    available: int | None = None,
+) -> int:
     """Estimate the largest number of bytes that a run holds at a time, somewhat above what it is.
 
     Parameters
     ----------
     frames : frames of the field. grid : its rows and columns. picture : rows and columns of a camera frame.
+    available : bytes that the machine has left; None: it is asked. Large arrays take a share of it, or what
+        ``run.memory`` says; what goes beyond lies in files.
     """
-    field = 4.0 * frames * grid[0] * grid[1]
-    train, validation = settings.split.train, settings.split.validation
-    reach = 2 * settings.weak.support * settings.weak.sigma_space
-    kept = max(1 - reach, 0.25) ** 2  # share of the picture that can hold a centre
     cells = float(grid[0] * grid[1])
-    # replicates that a worker rolls out side by side, a few frames at a time, with temporary copies
-    replicates = 3 * 8.0 * BATCH * FEW_FRAMES * cells * count_workers(settings.run.workers)
-    stages = {
-        # the field, and one more while it is written and smoothed
-        "recording": FIELD_COPIES * field + CAMERA_COPIES * picture[0] * picture[1],
-        "discovery": field * (1 + train * kept * (WEAK_COLUMNS + len(settings.terms))),
-        # four rollouts and four sets of one-step predictions at a time, in double precision, and their scores
-        "validation": field * (KEPT + 1 + 16 * validation),
-        # point values, the fitted rollout, two sets of residuals, pictures of the terms, modes and the drift
-        "calibration": field * (KEPT + train * (6 + 2 * TERMS)) + replicates,
-        # frames of several rollouts at the times of the front, with residuals and their Jacobian
-        "front": field * KEPT + 8.0 * settings.front.times * cells * (8 + 6 * TERMS),
-        # the report's film of the recording beside the prediction of the whole
-        "report": field * (KEPT + 4),
+    field, (train, validation) = 4.0 * frames * cells, (settings.split.train, settings.split.validation)
+    large = {
+        "recording": FIELD_COPIES * field,
+        "discovery": field * (1 + train * KEPT),
+        # four rollouts at a time
+        "validation": field * (1 + 4 * validation),
+        # point values, residuals, and once more where the recording has a mask
+        "calibration": field * (1 + 3 * train),
     }
-    return round(PROGRAM + NETWORK * settings.refinement.enabled + max(stages.values()))
+    # what a few frames take while they pass: rollouts with their neighbours, replicates of each worker, a finer grid
+    passing = 8.0 * cells * (CHUNK * ROLLOUTS + 3 * BATCH * FEW_FRAMES * count_workers(settings.run.workers) + 4 * 32)
+    played = 4.0 * cells * min(frames, PLAYED) * PLAYED_COPIES
+    held = min(max(large.values()), float(settings.run.memory_bytes or default_limit(available)))
+    working = max(held + passing, played) + CAMERA_COPIES * picture[0] * picture[1]
+    return round(PROGRAM + NETWORK * settings.refinement.enabled + working)
 
 
 def check_memory(
@@ -65,9 +75,9 @@ def check_memory(
 ) -> None:
     """Refuse a recording that would need more than 80 % of the available memory, before any work is done."""
     require_memory(
-        estimate_memory(frames, grid, settings, picture),
+        estimate_memory(frames, grid, settings, picture, available),
         f"{frames} frames on a grid of {grid[0]}×{grid[1]}",
-        "use a smaller grid (--grid) or fewer frames (--every, --stop)",
+        "use a smaller grid (--grid), or let large arrays take less (--set run.memory=1GB): the rest goes to files",
         available,
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from video2pde.settings.base import Count, NotNegative, Positive, Section, Seed, Share
+from video2pde.settings.base import Bytes, Count, count_bytes, NotNegative, Positive, Section, Seed, Share
 
 
 class SplitSettings(Section):
@@ -333,11 +333,21 @@ class RunSettings(Section):
 
     seed: Seed = Field(0, description="seed of everything that is random")
     workers: Annotated[int, Field(ge=1)] | Literal["auto"] = Field("auto", description="processes; auto: one per core")
+    memory: Bytes | None = Field(
+        None,
+        description="memory that large arrays may take, such as '4GB'; what goes beyond is kept in files in the run's "
+        "folder, and nothing in the result changes; none: half of what is available when the run begins",
+    )
     device: Literal["cpu", "gpu"] = Field("cpu", description="where rollouts and the network run")
     cluster: str | None = Field(
         None,
         description="address of a dask.distributed scheduler that carries out the tasks of a study; none: this machine",
     )
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The memory for large arrays in bytes; None: half of what is available."""
+        return None if self.memory is None else count_bytes(self.memory)
 
 
 class TermSettings(Section):
