@@ -23,7 +23,7 @@ OWN = Term.of("own", ("x", "u*u_y*exp(-u)"), ("", "u_x**3 - tanh(u)/2"), ("xy", 
 TERMS = (*(term for term in CATALOGUE.values() if not term.is_drift), OWN)
 GRID = Grid(23, 30, 23 * 0.7, 30 * 0.9)
 DRIFT = (0.3, -0.2)
-CALM = np.zeros((2, 1, 1))
+CALM, NO_MAPS = np.zeros((2, 1, 1)), np.zeros((0, 1, 1))
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +54,7 @@ def run_stage(
         coefficients,
         *DRIFT,
         CALM,
+        NO_MAPS,
         1 / GRID.dx,
         1 / GRID.dy,
         1.0,

@@ -73,7 +73,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 def test_tables_hold_the_artefacts_in_full(law: Run, result: dict[str, Any], tmp_path: Path) -> None:
     sheets = collect_sheets(law)
-    of_others = {"preprocessing", "checks", "smoothing", "recovery", "steadiness"}
+    of_others = {"preprocessing", "checks", "smoothing", "recovery", "steadiness", "search", "search-set-aside"}
     assert {sheet.name for sheet in sheets} == set(NAMES) - of_others
     stale = tmp_path / "smoothing.csv"
     stale.write_text("an earlier run's")
