@@ -171,7 +171,9 @@ def _caption(story: Story) -> str:
     )
     motion = _motion(story)
     drift = "v(t) is the drift" if motion is None else f"v(t) is the drift: {motion.text}"
-    return f"Lengths in {story.unit}, times in seconds; {drift}.{extra}"
+    chosen = story.run.chosen
+    varies = " m is a coefficient that varies, over its mean." if chosen is not None and chosen.maps else ""
+    return f"Lengths in {story.unit}, times in seconds; {drift}.{varies}{extra}"
 
 
 def _coefficient(symbol: Math, meaning: str, estimate: Estimate, unit: str) -> Coefficient:
