@@ -13,15 +13,14 @@ import pytest
 from known_fields import known_field, LAWS
 
 from video2pde.calibration import Calibration
-from video2pde.calibration.window import prepare_window
 from video2pde.discovery.weighted import Profiles
 from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
-from video2pde.fit.blocks import _Sums, block_scales, BlockResidual, BlockScale
+from video2pde.fit.blocks import BlockScale
 from video2pde.fit.effects import Context, contrasts, immobile
 from video2pde.fit.explain import _response_like, ask_suspects, Asked, name_cause, undecided
-from video2pde.fit.faults import Faults, recording_faults
+from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
 from video2pde.fit.law import fit_law, LawFit
 from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative_noise, repeated
@@ -351,31 +350,6 @@ def test_a_deviation_counts_as_far_as_it_lasts() -> None:
 def calibrated(law: dict[str, float], own: Mapping[str, Term] | None = None) -> Calibration:
     """Stand in for a calibration: the rules ask for its law alone."""
     return SimpleNamespace(library="C", model=Model.of(law, own=own))  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_a_merged_block_of_which_little_counts_is_as_noisy_as_that(told: bool) -> None:
-    # noise alone; of twelve merged blocks, a single one of sixteen counts
-    noise, grid = 0.01, Grid(80, 80, 80.0, 80.0)
-    frames = 0.5 + noise * np.random.default_rng(8).standard_normal((96, 80, 80))
-    field = Field(frames.astype(np.float32), np.arange(96.0), grid)
-    window = prepare_window(field)
-    rows, columns = np.indices(grid.shape) // 4
-    few = (rows // 4 + columns // 4) % 2 == 1
-    weight = np.where(few, (rows % 4 == 1) & (columns % 4 == 2), 1.0)
-    sums = _Sums(replace(window, weight=weight), 3)
-    for k, frame in enumerate(frames):
-        sums.add(0, k, frame - 0.5)
-    left, change, start = sums.means()
-    inside = sums.inside if told else np.ones(grid.shape, bool)
-    residual = BlockResidual(left, change, start, sums.frames, sums.cells, inside)
-    memory = Memory(np.array([0.0, 1.0]), np.zeros(2))
-    scale = next(each for each in block_scales(residual, field, Faults(0.0), memory, 0.0) if each.merged == (4, 1))
-    sizes = np.sqrt(np.nanmean(scale.standard**2, axis=0))
-    lonely = few[::16, ::16]
-    alone, whole = (float(np.sqrt(np.mean(sizes[part] ** 2))) for part in (lonely, ~lonely))
-    assert (alone < 1.5 * whole) == told
-    assert whole == pytest.approx(1.0, abs=0.3) or not told
 
 
 def test_a_front_narrower_than_a_cell_is_suspected() -> None:
