@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -18,10 +18,13 @@ from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.growth import GROWS, largest_gain, PART, refit_growing, refit_with_start, share_start
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.window import FrameSplit
+from video2pde.calibration.window import FrameSplit, Window
+from video2pde.field import Encoding
 from video2pde.recording.synth import noisy
+from video2pde.settings import load_settings
 
 OPTIONS = SETTINGS.calibration
+FEW = load_settings(overrides={"run.workers": 1, "calibration.replicates": 20})
 LEVEL = 1 / 255
 
 
@@ -44,13 +47,15 @@ def test_only_a_law_that_grows_amplifies_its_initial_frame(growing: tuple[Proble
         other, guess = known_problem(name)
         plain = fit_rollout(other, guess, OPTIONS)
         assert largest_gain(other, plain) < GROWS
-        assert refit_growing(other, plain) is None
+        assert refit_growing(other, plain, OPTIONS) is None
 
 
 def test_an_exact_field_stays_exact(growing: tuple[Problem, Fit]) -> None:
     problem, fit = growing
-    refitted = refit_growing(problem, fit)
-    assert refitted is None or np.abs(errors(problem, refitted)).max() < 0.003
+    found = refit_growing(problem, fit, OPTIONS)
+    assert found is not None
+    assert found.problem is problem
+    assert found.joint is None or np.abs(errors(problem, found.joint)).max() < 0.003
 
 
 def test_a_smooth_error_of_the_initial_frame_is_eliminated(growing: tuple[Problem, Fit]) -> None:
@@ -79,7 +84,8 @@ def test_an_edge_that_was_rounded_away_comes_back() -> None:
     rounded = replace(exact, values=np.round(exact.values * 219) / np.float32(219))
     problem, guess = pose(rounded, "R")
     plain = fit_rollout(problem, guess, OPTIONS)
-    refitted = refit_growing(problem, plain)
+    found = refit_growing(problem, plain, OPTIONS)
+    refitted = None if found is None else found.joint
     assert refitted is not None
     assert refitted.whole
     assert refitted.mse < 0.9 * plain.mse
@@ -114,12 +120,56 @@ def test_noise_is_no_diffusion_and_intervals_know_it() -> None:
 
 def test_replicates_do_not_depend_on_the_workers() -> None:
     problem, guess = pose(noisy(known_field("Fisher", 48, 100), 0.01, 1), "R")
-    fit = refit_growing(problem, fit_rollout(problem, guess, OPTIONS))
+    found = refit_growing(problem, fit_rollout(problem, guess, OPTIONS), OPTIONS)
+    fit = None if found is None else found.joint
     assert fit is not None
     few = OPTIONS.model_copy(update={"replicates": 10})
     one, two = (bootstrap_fit(problem, fit, few, workers) for workers in (1, 2))
     np.testing.assert_array_equal(one.draws, two.draws)
     assert one.converged == 10
+
+
+def test_what_a_camera_cut_off_is_left_out() -> None:
+    """An encoder takes faint edges away with the noise that a camera clips; above that noise it takes nothing."""
+    exact, noise = known_field("Fisher", 80, 120), 0.01
+    faint = exact.values * (1 - 0.8 * np.maximum(1 - exact.values / (3 * noise), 0) ** 2)
+    recorded = noisy(replace(exact, values=faint), 0.002, 3)
+    found = {}
+    for clipped in (0.0, noise):
+        problem, guess = pose(replace(recorded, encoding=Encoding(LEVEL, clipped_noise=clipped)), "R")
+        done = calibrate("R", problem, {"weak": guess}, FEW)
+        assert done.fit.floor == (3 * clipped if clipped else -np.inf)
+        found[clipped] = done.estimates["laplacian"]
+    assert found[0.0].low > 0.8
+    assert found[noise].value == pytest.approx(0.8, rel=0.02)
+    assert found[noise].low < 0.8 < found[noise].high
+
+
+def test_only_cells_above_the_floor_count(growing: tuple[Problem, Fit]) -> None:
+    problem, fit = growing
+    window = replace(problem.window, floor=0.05)
+    above = replace(problem, window=window)
+    frames = range(len(window.times))
+    seen = np.stack([window.seen(frame) for frame in frames])
+    assert 0.05 < seen.mean() < 0.6
+    assert window.points == pytest.approx(float((window.weight * seen).sum()))
+    # what happens below it changes nothing
+    spoilt = np.where(seen, window.values, window.values * 0.5)
+    same = replace(above, window=replace(window, values=spoilt.astype(np.float32)))
+    assert (np.stack([same.window.seen(frame) for frame in frames]) == seen).mean() > 0.995
+    sums = [each.look(fit.values, fit.start).sum_up() for each in (above, replace(same, window=_seeing(same, seen)))]
+    np.testing.assert_array_equal(*sums)
+
+
+def _seeing(problem: Problem, seen: NDArray[np.bool_]) -> Window:
+    """Return the problem's window with the cells that count given, instead of told from its own values."""
+
+    class Given(Window):
+        def seen(self, frame: int) -> NDArray[np.bool_]:
+            return seen[frame]
+
+    window = problem.window
+    return Given(**{each.name: getattr(window, each.name) for each in fields(window)})
 
 
 def test_clipping_is_not_taken_for_growth() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from video2pde.recording.clipping import find_clipping, remove_clipping
+from video2pde.recording.read import read_recording
+from video2pde.settings import load_settings
 
 FRAMES, CELLS, PIXELS = 40, 48, 4
 
@@ -56,3 +60,16 @@ def test_few_frames_and_short_ends_are_corrected_alike() -> None:
     short = seen[:3].copy()
     remove_clipping(short, clipping)
     assert abs(float((short - truth[:3]).mean())) < 0.0008
+
+
+@pytest.mark.parametrize(("background", "found"), [(0.0, 0.02), (0.1, 0.0)])
+def test_the_field_knows_what_noise_was_cut_off(tmp_path: Path, background: float, found: float) -> None:
+    rng = np.random.default_rng(4)
+    axis = np.linspace(-1, 1, CELLS * PIXELS)
+    blob = np.exp(-12 * (axis[:, None] ** 2 + axis**2)) * np.linspace(0.5, 0.8, FRAMES)[:, None, None]
+    read = np.clip(background + blob + 0.02 * rng.standard_normal(blob.shape), 0, 1)
+    np.save(tmp_path / "film.npy", np.round(255 * (1 - read)).astype(np.uint8))
+    settings = load_settings(overrides={"recording.grid": (CELLS, CELLS), "recording.fps": 10})
+    encoding = read_recording(tmp_path / "film.npy", settings.recording).field.encoding
+    assert encoding is not None
+    assert encoding.clipped_noise == pytest.approx(found, rel=0.05)

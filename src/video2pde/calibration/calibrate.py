@@ -155,8 +155,11 @@ def calibrate(
     options = settings.calibration
     attempts, fits = _fit_from_all(library, problem, starts, options)
     plain = min((fit for fit in fits if np.isfinite(fit.mse)), key=lambda fit: (not fit.converged, fit.mse))
-    joint = refit_growing(problem, plain) if plain.converged and options.optimizer == "lm" else None
-    best = joint or plain
+    agree = _agree(fits, plain, problem.law.scale)
+    growing = refit_growing(problem, plain, options) if plain.converged and options.optimizer == "lm" else None
+    if growing is not None:
+        problem, plain = growing.problem, growing.plain
+    best = plain if growing is None else growing.joint or plain
     boot = _bootstrap(problem, best, options, progress, partial(_log_draws, library, best.terms))
     lines = _draw_up(problem, plain, best, boot, options)
     estimates = dict(zip(best.terms, budget.add_up(plain.coefficients, lines), strict=True))
@@ -168,7 +171,7 @@ def calibrate(
         drift_scale=_drift_scale(problem, best, boot),
         fit=best,
         attempts=attempts,
-        starts_agree=_agree(fits, plain, problem.law.scale),
+        starts_agree=agree,
         bootstrap=boot,
         budget=lines,
         misfit=best.mse / _noise(problem),

@@ -70,7 +70,7 @@ class Fit:
     """Hold a calibrated law: all unknowns by block, the drift (t, 2), the initial frame, and how it was reached.
 
     ``start`` (y, x) begins the rollout; ``base``, smoother and from other frames, its Jacobian. ``whole``: the initial
-    frame was fitted jointly, to all frames (see ``growth``).
+    frame was fitted jointly, to all frames (see ``growth``); ``floor``: the level below which u did not count.
     """
 
     terms: tuple[str, ...]
@@ -84,6 +84,7 @@ class Fit:
     reason: str
     rollouts: int
     whole: bool = False
+    floor: float = -np.inf
 
     @property
     def coefficients(self) -> Array:
@@ -205,6 +206,7 @@ def finish(problem: Problem, state: State, converged: bool, reason: str, rollout
         converged=converged,
         reason=reason,
         rollouts=rollouts,
+        floor=problem.window.floor,
     )
 
 

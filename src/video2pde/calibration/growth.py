@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import START
-from video2pde.calibration.fit import Fit
+from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.linear import Chunk, jit, Linear, Look, RELATIVE_STEP
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.window import FrameSplit
 from video2pde.flow.paths import take_ways, ways
 from video2pde.rollout.start import smooth_frame
+from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
@@ -152,12 +153,28 @@ def largest_gain(problem: Problem, fit: Fit) -> float:
     return largest
 
 
-def refit_growing(problem: Problem, fit: Fit) -> Fit | None:
-    """Fit a law that grows once more, jointly with its initial frame; None where it does not grow or gains nothing."""
+@dataclass(frozen=True, eq=False)
+class Growing:
+    """A law that grows: what it was fitted to, the plain fit to that, and the one with its initial frame, if better."""
+
+    problem: Problem
+    plain: Fit
+    joint: Fit | None
+
+
+def refit_growing(problem: Problem, fit: Fit, settings: CalibrationSettings) -> Growing | None:
+    """Fit a law that grows once more, jointly with its initial frame; None where it does not grow.
+
+    Growth makes much of little: what a camera has cut off its noise at the empty end is left out.
+    """
     if largest_gain(problem, fit) < GROWS:
         return None
-    best = refit_with_start(problem, fit)
-    return best if best is not None and best.mse <= fit.mse else None
+    above, plain = problem.above_clipping(), fit
+    if above is not problem:
+        again = fit_rollout(above, fit.coefficients.tolist(), settings)
+        above, plain = (above, again) if again.converged else (problem, fit)
+    joint = refit_with_start(above, plain)
+    return Growing(above, plain, joint if joint is not None and joint.mse <= plain.mse else None)
 
 
 def refit_with_start(problem: Problem, fit: Fit) -> Fit | None:

@@ -180,7 +180,10 @@ class Look:
         del values
         pictures = self.unknowns.pictures(differences, base, self.window)
         error = rollout - self.window.values[frames]
-        return Chunk(frames, rollout, base, np.concatenate([*pictures, error[None]]))
+        columns = np.concatenate([*pictures, error[None]])
+        if self.window.floor > -np.inf:
+            columns *= np.stack([self.window.seen(frame) for frame in range(frames.start, frames.stop)])
+        return Chunk(frames, rollout, base, columns)
 
     def linearise(self, counted: NDArray[np.bool_], keep: Callable[[Chunk], None] | None = None) -> Linear | str:
         """Return the normal equations, or why the rollout could not be completed; ``keep`` is given every chunk."""

@@ -89,6 +89,11 @@ class Problem:
         """Let rollouts leave [0, 1]: of two neighbours one would be clipped and the other not."""
         return replace(self, rollout=self.rollout.model_copy(update={"clip": "off"}))
 
+    def above_clipping(self) -> Problem:
+        """Leave out what lies near the empty end of a camera's range (see ``Window.above_clipping``)."""
+        window = self.window.above_clipping()
+        return self if window is self.window else replace(self, window=window, variance=noise_variance(window))
+
     def given(self, start: Array) -> Scene:
         """Return what a rollout is made from before any block has changed it."""
         model = Model(self.terms, (0.0,) * len(self.terms), flow=self.flow, maps=self.maps)

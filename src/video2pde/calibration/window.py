@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
 
 from video2pde.field import Encoding, Field, Grid, Light
 from video2pde.field.cells import deconvolve_cells
@@ -24,6 +25,10 @@ Frames = NDArray[np.float32]
 
 CHUNK = 16
 """Frames that rollouts go forward together."""
+CLIPPED = 3.0
+"""Level, in units of the noise that a camera cut off, below which u says too little to fit growth to."""
+AROUND = 5
+"""Cells a side over which u is averaged to tell its level."""
 NOISE_LAG = 3
 """Frames to either side that a frame is compared with to see noise: an encoder repeats what it left out over a few."""
 
@@ -34,7 +39,8 @@ class Window:
 
     ``values`` (t, y, x) float32, ``weight`` (y, x) 1 where a pixel counts and 0 elsewhere; ``outside``
     marks the pixels that do not obey the law: there a rollout follows the recording, or there are ``walls`` between;
-    ``encoding``: what storing the recording did to it; ``light``: how well its light is known.
+    ``encoding``: what storing the recording did to it; ``light``: how well its light is known; ``floor``: the level
+    that u must reach for a pixel of a frame to count.
     """
 
     values: Frames
@@ -45,6 +51,7 @@ class Window:
     encoding: Encoding | None = None
     walls: bool = False
     light: Light | None = None
+    floor: float = -np.inf
 
     @property
     def region(self) -> Region | None:
@@ -54,7 +61,22 @@ class Window:
     @property
     def points(self) -> float:
         """How many space-time points count."""
-        return float(self.weight.sum()) * len(self.times)
+        if self.floor == -np.inf:
+            return float(self.weight.sum()) * len(self.times)
+        return sum(float(np.vdot(self.weight, self.seen(frame))) for frame in range(len(self.times)))
+
+    def above_clipping(self) -> Window:
+        """Leave out what lies near the empty end of a camera's range, where it cut off its noise.
+
+        There u is read through the inverse of a curve that is nearly flat, which takes little off the camera's error
+        but multiplies an encoder's.
+        """
+        noise = 0.0 if self.encoding is None else self.encoding.clipped_noise
+        return self if noise == 0 else replace(self, floor=CLIPPED * noise)
+
+    def seen(self, frame: int) -> NDArray[np.bool_]:
+        """Tell which pixels (y, x) of a frame lie above the floor."""
+        return np.asarray(uniform_filter(self.values[frame], AROUND, mode="nearest") > self.floor)
 
     def carried_by(self, flow: Flow | None, drift: Array) -> Window:
         """Leave out what a flow beside the drift (t, 2) brings in from outside the picture."""
@@ -155,5 +177,11 @@ def noise_variance(window: Window) -> float:
         before, now, after = window.times[[k - lag, k, k + lag]]
         s = (now - before) / (after - before)
         departure = window.values[k] - (1 - s) * window.values[k - lag] - s * window.values[k + lag]
-        squares.append(float(np.vdot(window.weight, departure**2)) / (1 + (1 - s) ** 2 + s**2))
-    return float(np.median(squares)) / float(window.weight.sum())
+        squares.append(_mean_over(window, k, departure**2) / (1 + (1 - s) ** 2 + s**2))
+    return float(np.median(squares))
+
+
+def _mean_over(window: Window, frame: int, picture: NDArray[np.floating]) -> float:
+    """Average a picture (y, x) over the pixels of a frame that count; 0 where none does."""
+    weight = window.weight if window.floor == -np.inf else window.weight * window.seen(frame)
+    return float(np.vdot(weight, picture)) / max(float(weight.sum()), 1e-30)

@@ -55,12 +55,14 @@ class Encoding:
     held_back : share of changes that an encoder left out until later.
     b_frames : bool, shape (t,), optional. True for frames that an encoder made from those before and after them.
     late_b_frames : whether those are seen to lie behind, or ahead, of the others.
+    clipped_noise : noise of a camera pixel, in units of u, that was cut off where the picture is empty; 0: none was.
     """
 
     level: float
     held_back: float = 0.0
     b_frames: NDArray[np.bool_] | None = None
     late_b_frames: bool = False
+    clipped_noise: float = 0.0
 
     def frames(self, window: slice) -> Encoding:
         """Take a run of frames."""

@@ -115,7 +115,7 @@ def block_residual(calibration: Calibration, train: Field, settings: Settings) -
     noise, _ = cell_noise(train.values)
     window = prepare_window(train, None, settings.run.seed, settings.calibration.undo_coding)
     fit = calibration.fit
-    window = window.carried_by(calibration.model.flow, fit.velocity)
+    window = replace(window.carried_by(calibration.model.flow, fit.velocity), floor=fit.floor)
     law = replace(calibration.model, coefficients=tuple(float(c) for c in fit.coefficients))
     drift_only = Model((), (), (1.0, 1.0), law.flow)
     first, behind = _roll(window, [law], fit.start[None], fit.velocity, settings)
@@ -151,6 +151,8 @@ def _roll(
             return None, None
         for k, frame in enumerate(range(frames.start, frames.stop)):
             left = window.values[frame].astype(float) - values[0, k]
+            if window.floor > -np.inf:
+                left *= window.seen(frame)
             behind += left
             sums.add(0, frame, left)
             if len(models) == 3:

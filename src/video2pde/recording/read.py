@@ -24,7 +24,7 @@ from video2pde.recording.checks import (
     resize_mean_change,
     sweep_smoothing,
 )
-from video2pde.recording.clipping import find_clipping, remove_clipping
+from video2pde.recording.clipping import Clipping, find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
 from video2pde.recording.encoding import measure_encoding
 from video2pde.recording.fade import require_light
@@ -184,8 +184,10 @@ def _build(reading: Reading, whole: Frames) -> RecordingResult:
     line = _observe(reading, values, before)
     samples = reading.sampler.after(reading.first)
     saturation = measure_saturation(samples, layout, values, plan.times)
+    clipping = None
     if settings.unclip and not line.by_picture:
-        reading.notes += _mend_empty_end(values, saturation.cells, abs(line.slope), header.limit)
+        clipping, notes = _mend_empty_end(values, saturation.cells, abs(line.slope), header.limit)
+        reading.notes += notes
     stages = [*camera_stages(samples, len(plan.recorded), layout, header, line), field_stage("resized", values)]
     middle = len(values) // 2
     sweep = sweep_smoothing(values[middle], middle, float(plan.times[middle]), layout.grid)
@@ -194,6 +196,8 @@ def _build(reading: Reading, whole: Frames) -> RecordingResult:
         stages.append(field_stage(f"smoothed, σ = {settings.smooth:g}", values))
     region = choose_region(reading, values, plan.times, saturation)
     encoding = _measure_encoding(reading, values, line, illumination)
+    if encoding is not None and clipping is not None:
+        encoding = replace(encoding, clipped_noise=clipping.sigma)
     light = None if illumination is None else Light(illumination.unknown, settings.observable)
     provenance = _provenance(reading)
     field = Field(values, plan.times, layout.grid, region.mask, plan.recorded, provenance, encoding, light=light)
@@ -287,15 +291,17 @@ def _level(line: Normalisation, limit: float) -> float:
     return abs(line.slope) / (limit * np.log(10)) if line.logarithmic else abs(line.slope)
 
 
-def _mend_empty_end(values: Frames, saturated: Frames, level: float, limit: float | None) -> list[str]:
+def _mend_empty_end(
+    values: Frames, saturated: Frames, level: float, limit: float | None
+) -> tuple[Clipping | None, list[str]]:
     """Undo, in place, what a camera does where there is nothing to see; say what was done."""
     clipping = find_clipping(values, saturated)
     if clipping is not None:
         remove_clipping(values, clipping)
-        return [clipping.note]
+        return clipping, [clipping.note]
     if limit is not None and limit <= 255 and restore_edge(values, level):
-        return ["a film without noise: the edge of the picture, which 8 bits round away, was continued outwards"]
-    return []
+        return None, ["a film without noise: the edge of the picture, which 8 bits round away, was continued outwards"]
+    return None, []
 
 
 def _load_saved(path: Path, settings: RecordingSettings) -> RecordingResult:

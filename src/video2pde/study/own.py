@@ -100,6 +100,7 @@ def answer(question: Question) -> Answer:
     """Fit a film's own unknowns at the given law, and return what is left of its normal equations for the law."""
     run, own = load_run(question.folder, NEEDED), load_artefact(Path(question.kept))
     problem = _problem(run, question.terms)
+    problem = replace(problem, window=replace(problem.window, floor=own.fit.floor))
     size = len(question.terms)
     noise = max(own.fit.mse, 1e-30)
     if own.fit.whole:
