@@ -158,6 +158,32 @@ def list_flow_films() -> list[Film]:
     return films
 
 
+FLOW_CHECK: tuple[tuple[str, dict[str, float], str, float], ...] = (
+    ("A", {"laplacian": 1.1}, "rotation", 0.045),
+    ("A", {"laplacian": 2.0}, "pulse", 0.9),
+    ("B", {"u": -0.03, "laplacian": 0.9}, "shear", 0.03),
+    ("B", {"u": -0.015, "laplacian": 1.6}, "vortex", 1.0),
+    ("C", {"grad_squared": 6.5, "laplacian": 0.9}, "strain", 0.015),
+    ("C", {"grad_squared": 11.0, "laplacian": 0.8}, "vortex", 0.5),
+    ("C-alt", {"u_grad_squared": 15.0, "laplacian": 0.7}, "rotation", 0.02),
+    ("C-alt", {"u_grad_squared": 10.0, "laplacian": 1.0}, "pulse", 1.6),
+    ("Fisher", {"u": 0.11, "u_squared": -0.12, "laplacian": 1.1}, "shear", 0.015),
+    ("Fisher", {"u": 0.16, "u_squared": -0.19, "laplacian": 0.7}, "vortex", 0.9),
+)
+"""Films in flows to check on: other laws, plumes, strengths, seeds, a picture that is not square, another quality, and
+the second solver. Fixed before one was run."""
+
+
+def list_flow_check() -> list[Film]:
+    """Name the films in flows on which no rule was made."""
+    films = []
+    for turn, (base, law, name, strength) in enumerate(FLOW_CHECK):
+        case = make_case(base, coefficients=law, seed=410 + turn)
+        camera = Camera(size=(256, 232), frames=180, noise=0.012, crf=21, seed=1700 + turn)
+        films.append(Film("flow check", base, name, strength, case, camera, "volumes", LIBRARIES[base]))
+    return films
+
+
 def _tuning() -> Iterator[Film]:
     cases = {
         "A": make_case("A", coefficients={"laplacian": 1.5}),
