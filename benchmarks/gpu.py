@@ -1,6 +1,6 @@
 """The same work on the CPU and on a GPU, side by side in one run, and how far their numbers are apart.
 
-Usage: python -m benchmarks.gpu [--part NAME ...] [--out FILE] [--small]      (all parts but "command" by default)
+Usage: python -m benchmarks.gpu [--part NAME ...] [--out FILE] [--hlo FOLDER] [--small]       (all parts by default)
 
 Without a GPU nothing is measured by ``python -m benchmarks``; called directly, JAX's own processor stands for it, which
 shows that the benchmark works. "first" is the first call in a process, with what is compiled or read from the disk.
@@ -57,6 +57,8 @@ LAWS = {
 THREADS, REPLICATES, NOISE = 2, 64, 0.005
 SMALL = False
 """Set by ``--small``: sizes that show in a minute that everything runs."""
+HLO: Path | None = None
+"""Set by ``--hlo``: folder for the programs as XLA compiled them."""
 
 
 def say(name: str, value: float, unit: str) -> Row:
@@ -245,7 +247,7 @@ def bench_profile() -> Iterator[Row]:
         for reader in READERS:
             batch = DeviceBatch(tasks, grid, scheme)
             with double():
-                loop = compile_loop(batch.structure, "replicate", False, "auto", reader)
+                loop = compile_loop(batch.structure, "replicate", False, reader)
                 inputs = batch.inputs()
                 seconds, program = timed(lambda loop=loop, inputs=inputs: loop.lower(*inputs).compile())
                 text, name = program.as_text(), f"{count} of {size}×{size}, {reader}"
@@ -258,6 +260,8 @@ def bench_profile() -> Iterator[Row]:
             yield say(f"program for {name}, other kernels (copy, reduce, concatenate)", _others(text), "")
             yield say(f"program for {name}, a substep of three stages", 1e6 * best / substeps, "µs")
             yield say(f"program for {name}, memory moved at least", moved * stages / best / 1e12, "TB/s")
+            if HLO is not None:
+                (HLO / f"{name.replace(' ', '-')}.txt").write_text(text, encoding="utf-8")
             _trace(program, inputs, name)
 
 
@@ -316,7 +320,8 @@ def render(folder: Path) -> Path:
 
 
 def bench_command() -> Iterator[Row]:
-    """``video2pde run`` on a recording of the paper's size, stage by stage, on a GPU with empty and full caches."""
+    """``video2pde run`` on a recording of the paper's size, stage by stage: on a GPU with empty caches, as ``auto`` has it
+    with what that run has left in them, and on the CPU."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = render(folder)
@@ -324,13 +329,8 @@ def bench_command() -> Iterator[Row]:
         crop = f"{(width - height) // 2},0,{height},{height}"
         options = ["--crop", crop, "--grid", "200,200" if not SMALL else "48,48", "--set", f"recording.fps={1 / DT}"]
         gpu = "gpu" if find_gpu() else "cpu"
-        for kind, device, cache in (
-            (f"{gpu}, empty caches", gpu, "a"),
-            (gpu, gpu, "a"),
-            ("auto", "auto", "a"),
-            ("cpu", "cpu", "a"),
-        ):
-            out, caches = folder / kind.replace(" ", "-").replace(",", ""), folder / cache
+        for kind, device in ((f"{gpu}, empty caches", gpu), ("auto", "auto"), ("cpu", "cpu")):
+            out, caches = folder / kind.split(",")[0], folder / "caches"
             kept = {"VIDEO2PDE_CACHE": str(caches), "NUMBA_CACHE_DIR": str(caches / "numba")}
             command = [sys.executable, "-m", "video2pde.cli", "run", str(path), "--out", str(out), "--quiet", *options]
             command += ["--set", f"run.device={device}"]
@@ -370,13 +370,14 @@ def run() -> list[Row]:
 
 
 def main() -> None:
-    global SMALL
+    global SMALL, HLO
     parser = argparse.ArgumentParser(description="Measure the CPU and a GPU side by side.")
     parser.add_argument("--part", action="append", choices=PARTS, help="parts to run, all by default")
     parser.add_argument("--out", type=Path, help="file for the figures, as JSON")
     parser.add_argument("--small", action="store_true", help="small sizes, to see that everything runs")
+    parser.add_argument("--hlo", type=Path, help="folder for the compiled programs of the part profile")
     options = parser.parse_args()
-    SMALL = options.small
+    SMALL, HLO = options.small, options.hlo
     print(f"GPU: {find_gpu()}; {count_workers('auto')} cores, of which the CPU's side uses {THREADS}", flush=True)
     rows: list[Row] = []
     for name in options.part or PARTS:

@@ -10,9 +10,8 @@ from calibration_problems import known_problem, SETTINGS
 
 from video2pde.calibration import Problem
 from video2pde.calibration.bootstrap import bootstrap_fit
-from video2pde.calibration.finer import discretisation_bias
-from video2pde.calibration.fit import compare_halves, Fit, fit_rollout
-from video2pde.calibration.growth import refit_growing
+from video2pde.calibration.fit import compare_halves, fit_rollout
+from video2pde.calibration.growth import largest_gain, refit_with_start
 from video2pde.calibration.simplex import rollout_mse
 from video2pde.device import choose_device, find_gpu
 from video2pde.errors import InputError
@@ -47,39 +46,33 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray, within: float = SAME) -> N
     np.testing.assert_allclose(theirs, ours, rtol=0, atol=within * np.abs(ours).max())
 
 
-def check_fit(name: str) -> tuple[Problem, Fit]:
-    problem, guess = noisy(name)
-    ours, theirs = (fit_rollout(each, guess, OPTIONS) for each in on_both(problem))
-    assert ours.converged
-    assert ours.rollouts == theirs.rollouts
-    assert_same(ours.coefficients, theirs.coefficients, 1e-10)
-    assert_same(ours.velocity, theirs.velocity, 1e-10)
-    assert_same(ours.start, theirs.start, 1e-10)
-    return problem, ours
-
-
 def test_a_fit_its_replicates_and_its_front() -> None:
-    problem, fit = check_fit("C")
-    ours, theirs = (bootstrap_fit(each, fit, OPTIONS) for each in on_both(problem))
-    assert ours.converged == OPTIONS.replicates
-    assert_same(ours.draws, theirs.draws)
-    assert_same(ours.high, theirs.high)
-    assert_same(ours.offset, theirs.offset)
+    problem, guess = noisy("C")
+    fit, theirs = (fit_rollout(each, guess, OPTIONS) for each in on_both(problem))
+    assert fit.converged
+    assert fit.rollouts == theirs.rollouts
+    assert_same(fit.coefficients, theirs.coefficients, 1e-10)
+    assert_same(fit.velocity, theirs.velocity, 1e-10)
+    assert_same(fit.start, theirs.start, 1e-10)
+    boots = [bootstrap_fit(each, fit, OPTIONS) for each in on_both(problem)]
+    assert boots[0].converged == OPTIONS.replicates
+    for name in ("draws", "high", "offset"):
+        assert_same(*(getattr(boot, name) for boot in boots))
     starts, background = {"calibrated": fit.coefficients.tolist()}, np.zeros(len(problem.window.times))
     fronts = [fit_front(each, fit, starts, SETTINGS.front, SETTINGS.rollout, background) for each in on_both(problem)]
     for one, other in zip(*fronts, strict=True):
         assert_same(*(np.array(list(each.coefficients.values())) for each in (one, other)))
-    biases = [discretisation_bias(each, fit) for each in on_both(problem)]
-    np.testing.assert_allclose(*biases, rtol=0, atol=SAME * np.abs(fit.coefficients).min())
-    assert np.abs(biases[0]).max() > 0
     assert_same(*(compare_halves(each, fit).apart for each in on_both(problem)))
     errors = [rollout_mse(each, each.scene(fit.values, fit.start)) for each in on_both(problem)]
     assert errors[1] == pytest.approx(errors[0], rel=1e-10)
 
 
-def test_a_law_that_grows() -> None:
-    problem, fit = check_fit("Fisher")
-    ours, theirs = (refit_growing(each, fit) for each in on_both(problem))
+def test_a_fit_with_its_initial_frame() -> None:
+    problem, guess = noisy("C")
+    fit = fit_rollout(problem, guess, OPTIONS)
+    gains = [largest_gain(each, fit) for each in on_both(problem)]
+    assert gains[1] == pytest.approx(gains[0], rel=SAME)
+    ours, theirs = (refit_with_start(each, fit) for each in on_both(problem))
     assert ours is not None
     assert theirs is not None
     assert_same(ours.coefficients, theirs.coefficients)
@@ -94,18 +87,19 @@ def plume() -> np.ndarray:
 
 
 @pytest.mark.parametrize("boundary", ["replicate", "periodic"])
-def test_both_ways_to_read_neighbours_give_the_same(boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    times, models = np.linspace(0, 1, 6), [Model.of({"porous": 0.4, "grad_squared": 1.5})]
-    scheme = Scheme(RolloutSettings(boundary=boundary), device="gpu")
+def test_looking_neighbours_up_gives_the_same(boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    times, models = np.linspace(0, 1, 6), [Model.of({"porous": 0.4})]
+    settings = RolloutSettings(boundary=boundary)
 
-    def run(reader: str) -> np.ndarray:
-        def chosen(structure: Structure, boundary: str, restart: bool, clip: str) -> object:
-            return compile_loop(structure, boundary, restart, clip, reader)
+    def looked_up(structure: Structure, boundary: str, restart: bool) -> object:
+        return compile_loop(structure, boundary, restart, "gathered")
 
-        monkeypatch.setattr("video2pde.rollout.jax_backend.compile_loop", chosen)
-        return simulate_batch(models, plume(), times, GRID, None, scheme)[0].values
-
-    np.testing.assert_allclose(run("gathered"), run("padded"), rtol=0, atol=1e-14)
+    monkeypatch.setattr("video2pde.rollout.jax_backend.compile_loop", looked_up)
+    ours, theirs = (
+        simulate_batch(models, plume(), times, GRID, None, Scheme(settings, device=device))[0].values
+        for device in ("cpu", "gpu")
+    )
+    np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-13)
 
 
 def test_laws_of_a_vocabulary_share_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,9 +107,9 @@ def test_laws_of_a_vocabulary_share_one_program(monkeypatch: pytest.MonkeyPatch)
     laws = [Model.of({"laplacian": 0.4}), Model.of({"grad_squared": 2.0, "laplacian": 0.3})]
     words = tuple(dict.fromkeys(term for law in laws for term in law.terms))
 
-    def seen(structure: Structure, boundary: str, restart: bool, clip: str) -> object:
+    def seen(structure: Structure, boundary: str, restart: bool) -> object:
         structures.add(structure)
-        return compile_loop(structure, boundary, restart, clip)
+        return compile_loop(structure, boundary, restart)
 
     monkeypatch.setattr("video2pde.rollout.jax_backend.compile_loop", seen)
     for law in laws:

@@ -20,7 +20,7 @@ from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.rollout import driver
 from video2pde.rollout.batching import batch_size, frames_at_once
-from video2pde.rollout.jax_loop import Bounds, compile_loop, Course, Law, State
+from video2pde.rollout.jax_loop import Bounds, CLIP, compile_loop, Course, Law, State
 from video2pde.rollout.jax_stage import reach
 from video2pde.rollout.kernels import Structure
 from video2pde.terms import Term
@@ -49,7 +49,7 @@ def advance_with_jax(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Se
             frames, used = batch.advance()
             substeps.append(used)
             _store(values, chosen, begin, frames)
-        counts = np.concatenate([np.zeros((0, len(chosen)), np.int64), *substeps])
+        counts = np.concatenate([np.zeros((0, len(chosen))), *substeps]).astype(np.int64)
         for i, (n, end) in enumerate(zip(members, batch.ended(), strict=True)):
             outcomes[n] = (end[0], end[1], np.ascontiguousarray(counts[:, i]), end[2])
     return [outcomes[n] for n in range(len(tasks))]
@@ -113,7 +113,7 @@ class DeviceBatch:
         )
         if reach(structure) > min(grid.shape):
             raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {reach(structure)}")
-        self._loop = compile_loop(structure, settings.boundary, first.restart, settings.clip)
+        self._loop = compile_loop(structure, settings.boundary, first.restart)
         self._times, self._restart = first.times, first.restart
         self._anew = np.zeros(len(first.times) - 1, bool) if anew is None else anew
         self._places = batch_size(len(tasks), grid.ny * grid.nx)
@@ -132,6 +132,7 @@ class DeviceBatch:
                 g=jnp.asarray(np.array([1.0 / grid.dx, 1.0 / grid.dy], self._real)),
                 safety=jnp.asarray(np.array(settings.safety, self._real)),
                 most=jnp.asarray(np.array(settings.max_substeps, np.int32)),
+                clip=jnp.asarray(np.array(CLIP[settings.clip], np.int32)),
             )
             self._state = self._begin(tasks)
 
@@ -170,13 +171,13 @@ class DeviceBatch:
         """The pictures (m, y, x) where the simulations stand."""
         return self._state.u[: self._count]
 
-    def advance(self) -> tuple[jax.Array, NDArray[np.int64]]:
+    def advance(self) -> tuple[jax.Array, jax.Array]:
         """Go forward; return the frames (t, m, y, x) that were reached, NaN where one failed, and the substeps."""
         begin, end = self.frame, min(self.frame + self._frames, len(self._times) - 1)
         with double():
             self._state, frames, used = self._loop(*self.inputs())
             self.frame = end
-            return frames[: end - begin, : self._count], np.asarray(used[: end - begin, : self._count], np.int64)
+            return frames[: end - begin, : self._count], used[: end - begin, : self._count]
 
     def inputs(self) -> tuple[State, Law, Course]:
         """Return what the next call of the program is given."""

@@ -17,6 +17,8 @@ from video2pde.rollout.jax_stage import Stage, wide, written_out
 from video2pde.rollout.kernels import IMAGINARY_LIMIT, Structure, symbol_peak
 from video2pde.rollout.task import BLOW_UP, CLIP_SHARE
 
+CLIP = {"off": 0, "on": 1, "auto": 2}
+"""The setting ``rollout.clip`` as programs are given it: one serves all."""
 FASTEST = {"gpu": "gathered", "cpu": "padded"}
 """How neighbours are read fastest, by JAX's platform (``python -m benchmarks gpu``)."""
 
@@ -47,7 +49,8 @@ class State(NamedTuple):
 
 class Law(NamedTuple):
     """What stays the same: coefficients (m, rows, K), maps (m, n, y, x), a flow's fields (m, l, 2, y, x), (1/Δx, 1/Δy),
-    and the simulator's safety and most substeps."""
+    the simulator's safety and most substeps, and whether values are clipped to [0, 1]: 0 no, 1 yes, 2 where they lie
+    there."""
 
     c: jax.Array
     maps: jax.Array
@@ -55,6 +58,7 @@ class Law(NamedTuple):
     g: jax.Array
     safety: jax.Array
     most: jax.Array
+    clip: jax.Array
 
 
 class Course(NamedTuple):
@@ -99,51 +103,40 @@ class _Interval(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def compile_loop(structure: Structure, boundary: str, restart: bool, clip: str, reader: str | None = None) -> Any:
+def compile_loop(structure: Structure, boundary: str, restart: bool, reader: str | None = None) -> Any:
     """Compile the rollout of a structure: (State, Law, Course) → State, frames (t, m, y, x), substeps (t, m).
 
     ``reader``: how neighbours are read; None: as is fastest on JAX's device.
     """
     chosen = reader or FASTEST.get(jax.default_backend(), "padded")
-    return jax.jit(_Loop(Stage(structure, boundary, chosen), structure, restart, clip).advance)
+    return jax.jit(_Loop(Stage(structure, boundary, chosen), structure, restart).advance)
 
 
 class _Loop:
     """The rollout of one structure, as JAX traces it."""
 
-    def __init__(self, stage: Stage, structure: Structure, restart: bool, clip: str) -> None:
+    def __init__(self, stage: Stage, structure: Structure, restart: bool) -> None:
         self.stage = stage
-        self.flows, self.restart, self.clip = structure.flow, restart, clip
+        self.flows, self.restart = structure.flow, restart
         self.advection = symbol_peak((1, 0), structure.accuracy) / IMAGINARY_LIMIT
 
     def advance(self, state: State, law: Law, course: Course) -> tuple[State, jax.Array, jax.Array]:
         def one(state: State, k: jax.Array) -> tuple[State, tuple[jax.Array, jax.Array]]:
-            state, used = self._cross(self._begin(state, course, k), law, course, k)
+            state, used = self._cross(self._begin(state, law, course, k), law, course, k)
             return state, (jnp.where(wide(state.status == driver.OK), state.u, jnp.nan), used)
 
         state, (frames, used) = jax.lax.scan(one, state, jnp.arange(len(course.length)))
         return state, frames, used
 
-    def _begin(self, state: State, course: Course, k: jax.Array) -> State:
+    def _begin(self, state: State, law: Law, course: Course, k: jax.Array) -> State:
         """Take the frame that a restart begins with, or the bounds of the state where it begins anew."""
         again = jnp.full_like(state.age, driver.RECHECK)
         if self.restart:
             u = jnp.broadcast_to(course.starts[k], state.u.shape)
             return state._replace(u=u, age=again, lost=jnp.zeros_like(state.lost))
-        bounds = jax.lax.cond(course.anew[k], self._take_bounds, lambda state: state.bounds, state)
+        bounds = jax.lax.cond(course.anew[k], lambda: _take_bounds(state.u, law.clip), lambda: state.bounds)
         lost = jnp.where(course.anew[k], 0.0, state.lost)
         return state._replace(bounds=bounds, lost=lost, age=jnp.where(course.recheck[k], again, state.age))
-
-    def _take_bounds(self, state: State) -> Bounds:
-        """Take the bounds of simulations that begin from a state, as ``task.find_bounds`` does."""
-        u, zero = state.u, jnp.zeros_like(state.lost)
-        largest = jnp.max(jnp.abs(u), axis=(1, 2))
-        reach = BLOW_UP * jnp.maximum(largest, 1.0)
-        content = jnp.maximum(jnp.sum(jnp.abs(u), axis=(1, 2)), 1e-12)
-        inside = (jnp.min(u, axis=(1, 2)) >= 0) & (largest <= 1)
-        clipping = {"on": inside | True, "off": inside & False}.get(self.clip, inside)
-        low, high = jnp.where(clipping, zero, -reach), jnp.where(clipping, zero + 1, reach)
-        return Bounds(low, high, -reach, reach, jnp.where(clipping, CLIP_SHARE * content, zero))
 
     def _cross(self, state: State, law: Law, course: Course, k: jax.Array) -> tuple[State, jax.Array]:
         """Cross one frame interval."""
@@ -230,3 +223,14 @@ class _Loop:
         kept = jnp.clip(value, wide(bounds.low), wide(bounds.high))
         removed = jnp.sum(jnp.abs(value - kept), axis=(1, 2))
         return jnp.where(wide(moves), kept, u), removed
+
+
+def _take_bounds(u: jax.Array, clip: jax.Array) -> Bounds:
+    """Take the bounds of simulations that begin from a state, as ``task.find_bounds`` does."""
+    largest = jnp.max(jnp.abs(u), axis=(1, 2))
+    reach = BLOW_UP * jnp.maximum(largest, 1.0)
+    content = jnp.maximum(jnp.sum(jnp.abs(u), axis=(1, 2)), 1e-12)
+    inside = (jnp.min(u, axis=(1, 2)) >= 0) & (largest <= 1)
+    clipping = jnp.where(clip == CLIP["auto"], inside, clip == CLIP["on"])
+    low, high = jnp.where(clipping, 0.0, -reach), jnp.where(clipping, 1.0, reach)
+    return Bounds(low, high, -reach, reach, jnp.where(clipping, CLIP_SHARE * content, 0.0))

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sympy
-from numpy.typing import NDArray
 
 from video2pde.maps import in_divergence_form
 from video2pde.rollout.kernels import stability_limit, Structure, symbol_peak
@@ -60,15 +59,22 @@ class Gathered:
         if offset not in self._there:
             rows, columns = offset
             value = self._there[0, 0]
-            value = jnp.take(value, self._places(value.shape[2], columns), axis=2) if columns else value
-            self._there[offset] = jnp.take(value, self._places(value.shape[1], rows), axis=1) if rows else value
+            value = self._look_up(value, columns, 2)
+            self._there[offset] = self._look_up(value, rows, 1)
         return self._there[offset]
 
-    def _places(self, size: int, step: int) -> NDArray[np.int32]:
+    def _look_up(self, value: jax.Array, step: int, axis: int) -> jax.Array:
+        if step == 0:
+            return value
+        size = value.shape[axis]
         there = np.arange(step, size + step, dtype=np.int32)
         if self._boundary == "periodic":
-            return there % size
-        return np.where(there < 0, -1 - there, np.where(there >= size, 2 * size - 1 - there, there))
+            there %= size
+        else:
+            there = np.where(there < 0, -1 - there, np.where(there >= size, 2 * size - 1 - there, there))
+        # all of them are there: nothing has to be looked after
+        place = (slice(None),) * axis + (there,)
+        return value.at[place].get(mode="promise_in_bounds")
 
 
 READERS: dict[str, Callable[[jax.Array, str, int], Read]] = {"padded": Padded, "gathered": Gathered}
