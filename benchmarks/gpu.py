@@ -320,8 +320,8 @@ def render(folder: Path) -> Path:
 
 
 def bench_command() -> Iterator[Row]:
-    """``video2pde run`` on a recording of the paper's size, stage by stage: on a GPU with empty caches, as ``auto`` has it
-    with what that run has left in them, and on the CPU."""
+    """``video2pde run`` on a recording of the paper's size, stage by stage: on a GPU with empty caches, as ``auto`` has
+    it with what that run has left in them, and on the CPU."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = render(folder)
