@@ -57,7 +57,7 @@ class World:
     first: Frames
     shared: Shared | None = None
 
-    def frames(self, replicates: int) -> Iterator[Passing]:
+    def frames(self, replicates: int = 1) -> Iterator[Passing]:
         """Roll the truth out once more and yield it with its pictures, as few frames at a time as replicates need."""
         carried = None if self.shared is None else self.shared.ways()
         few = self.problem.window.stride(FEW_FRAMES, replicates)
