@@ -142,7 +142,7 @@ class DeviceBatch:
 
     def _put(self, pictures: Sequence[Array]) -> jax.Array:
         """Stack pictures on the device: one that all share travels once."""
-        if pictures[0].size and all(picture is pictures[0] for picture in pictures):
+        if pictures[0].size and len({picture.ctypes.data for picture in pictures}) == 1:
             shared = jnp.asarray(pictures[0].astype(self._real, copy=False))
             return jnp.broadcast_to(shared, (self._places, *pictures[0].shape))
         return jnp.asarray(self._gather(pictures))
@@ -152,7 +152,7 @@ class DeviceBatch:
         zero, none = jnp.asarray(np.zeros(self._places, self._real)), np.zeros(self._places, np.int32)
         present = np.arange(self._places) < self._count
         return State(
-            u=jnp.asarray(self._gather([task.starts[0] for task in tasks])),
+            u=self._put([task.starts[0] for task in tasks]),
             rate=zero,
             age=jnp.asarray(none + np.int32(driver.RECHECK)),
             lost=zero,
