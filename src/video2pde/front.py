@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from video2pde.calibration.blocks import LAW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.problem import Problem
+from video2pde.device import namespace, to_host
 from video2pde.settings import FrontSettings, RolloutSettings
 from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 
@@ -96,46 +98,48 @@ class _Target:
         self.levels = np.asarray(rollout.levels)
         self.background = background[self.frames]
         self.observed = window.values[self.frames]
-        self.radii = self._radii(self.observed.astype(float), self.background)
+        self.radii = to_host(self._radii(self.observed.astype(float), self.background))
         self.size = np.maximum(self.radii, 0.02 * self.radii.max())
 
-    def _radii(self, frames: Array, background: Array) -> Array:
-        """Return soft equivalent radii, (time, level)."""
-        grid, weight = self.problem.window.grid, self.problem.window.weight
+    def _radii(self, frames: Any, background: Array) -> Any:
+        """Return soft equivalent radii, (time, level), where the frames are: in memory or on a device."""
+        xp, grid, weight = namespace(frames), self.problem.window.grid, self.problem.window.weight
         above = (frames - background[:, None, None]) / self.settings.softness
         steps = self.levels / self.settings.softness
         with np.errstate(over="ignore"):  # far below a level the share is 1/∞
             if steps.max() < STEEP:
                 # σ(x − l) = 1/(1 + eˡ e⁻ˣ): one exponential for all levels
-                decay = np.exp(-above)
-                areas = [np.einsum("tyx,yx->t", 1.0 / (1.0 + np.exp(step) * decay), weight) for step in steps]
+                decay = xp.exp(-above)
+                areas = [xp.einsum("tyx,yx->t", 1.0 / (1.0 + np.exp(step) * decay), weight) for step in steps]
             else:
-                areas = [np.einsum("tyx,yx->t", 1.0 / (1.0 + np.exp(step - above)), weight) for step in steps]
-        return np.asarray(np.sqrt(np.stack(areas, axis=1) * grid.dx * grid.dy / np.pi))
+                areas = [xp.einsum("tyx,yx->t", 1.0 / (1.0 + xp.exp(step - above)), weight) for step in steps]
+        return xp.sqrt(xp.stack(areas, axis=1) * grid.dx * grid.dy / np.pi)
 
     def sum_up(self, points: Sequence[Array]) -> _Sums | None:
         """Roll out at the first of several sets of coefficients and, for the Jacobian, at its neighbours.
 
         None where a rollout fails: the others are then left off.
         """
-        problem = self.problem
+        problem, window = self.problem, self.problem.window
         scenes = [problem.scene({**self.fit.values, LAW: point}, self.fit.start) for point in points]
         models, velocity = [scene.model for scene in scenes], np.stack([scene.velocity for scene in scenes])
-        used = problem.window.weight > 0
         pixels, radii = np.zeros((len(points),) * 2), np.empty((len(points), *self.radii.shape))
-        rollouts = problem.window.predict(models, self.fit.start, velocity, problem.rollout, problem.workers)
-        for frames, values in rollouts:
-            if not np.isfinite(values[:, -1]).all():
-                return None
-            here = (self.frames >= frames.start) & (self.frames < frames.stop)
-            if not here.any():
-                continue
-            seen = values[:, self.frames[here] - frames.start]
-            radii[:, here] = [self._radii(each, self.background[here]) for each in seen]
-            rows = (seen - self.observed[here])[:, :, used].reshape(len(points), -1)
-            rows[1:] -= rows[0]
-            pixels += rows @ rows.T
-        return self._put_together(pixels / (used.sum() * len(self.frames)), radii)
+        with window.arithmetic():
+            for frames, values in window.predict(models, self.fit.start, velocity, problem.rollout, problem.workers):
+                if not namespace(values).isfinite(values[:, -1]).all():
+                    return None
+                here = (self.frames >= frames.start) & (self.frames < frames.stop)
+                if here.any():
+                    seen = values[:, self.frames[here] - frames.start]
+                    radii[:, here] = [to_host(self._radii(each, self.background[here])) for each in seen]
+                    pixels += self._products(seen, self.observed[here])
+        return self._put_together(pixels / ((window.weight > 0).sum() * len(self.frames)), radii)
+
+    def _products(self, seen: Any, observed: NDArray[np.float32]) -> Array:
+        """Sum products of the first rollout's error and of the others' differences from it, (points, points)."""
+        rows = (seen - observed)[:, :, self.problem.window.weight > 0].reshape(len(seen), -1)
+        rows = namespace(rows).concatenate([rows[:1], rows[1:] - rows[0]])
+        return np.asarray(rows @ rows.T)
 
     def _put_together(self, pixels: Array, radii: Array) -> _Sums:
         """Add the products of errors and differences (points, points) of pixels, radii and their growth."""

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from video2pde.device import choose_device, explain_device
 from video2pde.discovery.shapes import check_together
 from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
@@ -165,6 +166,7 @@ def _identify(film: Path, settings: Settings) -> dict[str, str]:
 def _run_stages(work: _Work, film: Path) -> None:
     told = work.events.progress
     recording = work.stage("recording", read_recording, film, progress=told)
+    work.settle_device(recording.field.grid.ny * recording.field.grid.nx)
     windows = choose_windows(recording.field, work.run.settings.only(*WINDOWS))
     known = recording.field.frames(slice(0, windows.validation_end))
     train = known.frames(windows.train)
@@ -265,6 +267,15 @@ class _Work:
         if name == self._until:
             raise _EndHere
         return artefact
+
+    def settle_device(self, cells: int) -> None:
+        """Choose where stages compute, for pictures of so many cells; from here on the settings name it."""
+        settings = self.run.settings
+        device = choose_device(settings.run.device, cells)
+        if settings.run.device == "auto":
+            self.events.note(explain_device(device, cells))
+        chosen = settings.run.model_copy(update={"device": device})
+        self.run = replace(self.run, settings=settings.model_copy(update={"run": chosen}))
 
     def _key(self, name: str, compute: Callable[..., Any]) -> str:
         """Return the key of a stage whose turn it is."""

@@ -83,6 +83,7 @@ def describe_run(run: Run) -> dict[str, Any]:
             "steadiness": _steadiness(run.steadiness) if isinstance(run.steadiness, InParts) else None,
             "warnings": list(run.warnings),
             "seed": run.settings.run.seed,
+            "device": run.settings.run.device,
             "versions": {
                 "video2pde": __version__,
                 "python": platform.python_version(),

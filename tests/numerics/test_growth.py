@@ -150,13 +150,13 @@ def test_only_cells_above_the_floor_count(growing: tuple[Problem, Fit]) -> None:
     window = replace(problem.window, floor=0.05)
     above = replace(problem, window=window)
     frames = range(len(window.times))
-    seen = np.stack([window.seen(frame) for frame in frames])
+    seen = np.stack([window.above_floor(frame) for frame in frames])
     assert 0.05 < seen.mean() < 0.6
     assert window.points == pytest.approx(float((window.weight * seen).sum()))
     # what happens below it changes nothing
     spoilt = np.where(seen, window.values, window.values * 0.5)
     same = replace(above, window=replace(window, values=spoilt.astype(np.float32)))
-    assert (np.stack([same.window.seen(frame) for frame in frames]) == seen).mean() > 0.995
+    assert (np.stack([same.window.above_floor(frame) for frame in frames]) == seen).mean() > 0.995
     sums = [each.look(fit.values, fit.start).sum_up() for each in (above, replace(same, window=_seeing(same, seen)))]
     np.testing.assert_array_equal(*sums)
 
@@ -165,7 +165,7 @@ def _seeing(problem: Problem, seen: NDArray[np.bool_]) -> Window:
     """Return the problem's window with the cells that count given, instead of told from its own values."""
 
     class Given(Window):
-        def seen(self, frame: int) -> NDArray[np.bool_]:
+        def above_floor(self, frame: int) -> NDArray[np.bool_]:
             return seen[frame]
 
     window = problem.window

@@ -20,6 +20,7 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import BSpline
 
 from video2pde.calibration.window import Window
+from video2pde.device import namespace
 from video2pde.rollout.model import Model
 from video2pde.terms import Term
 
@@ -112,11 +113,12 @@ class Drift(Block):
 
     def draw(self, rollout: Array, window: Window) -> Array:
         """Return −û_x and −û_y; no difference across the picture's left and right edge."""
-        slopes = np.zeros((2, *rollout.shape), rollout.dtype)
-        slopes[0, :, :, 1:-1] = (rollout[:, :, :-2] - rollout[:, :, 2:]) / (2 * window.grid.dx)
-        slopes[1, :, 1:-1] = (rollout[:, :-2] - rollout[:, 2:]) / (2 * window.grid.dy)
-        slopes[1, :, 0] = (rollout[:, 0] - rollout[:, 1]) / window.grid.dy
-        slopes[1, :, -1] = (rollout[:, -2] - rollout[:, -1]) / window.grid.dy
+        xp, grid = namespace(rollout), window.grid
+        none = xp.zeros_like(rollout[:, :, :1])
+        across = [none, (rollout[:, :, :-2] - rollout[:, :, 2:]) / (2 * grid.dx), none]
+        ends = [(rollout[:, [k]] - rollout[:, [k + 1]]) / grid.dy for k in (0, -2)]
+        down = [ends[0], (rollout[:, :-2] - rollout[:, 2:]) / (2 * grid.dy), ends[1]]
+        slopes: Array = xp.stack([xp.concatenate(across, axis=2), xp.concatenate(down, axis=1)])
         return slopes
 
     def weigh(self, scene: Scene, times: Array) -> Array:

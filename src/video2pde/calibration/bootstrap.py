@@ -19,6 +19,7 @@ from video2pde.calibration.fit import Fit
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.replicates import linear_world, refit, Sample, World
 from video2pde.calibration.restart import Draw, draw_restarted, restarted_blocks
+from video2pde.device import to_host
 from video2pde.field import Light
 from video2pde.progress import Progress
 from video2pde.resampling import block_length, draw_blocks, residual_sizes
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
 
 BATCH = 5
-"""Replicates that read the shared pictures together. Fixed, so that one does not depend on the number of workers."""
+"""Replicates that read the shared pictures together, in memory; on a device it is all of them."""
 OFFSET = 1e-3
 """Constant that is added to u to see how the coefficients answer."""
 DIMMED = 3e-5
@@ -87,7 +88,8 @@ def bootstrap_fit(
         return _summarise(problem, fit, 1, [reason] * settings.replicates)
     length = block_length(residuals, fit.start * problem.window.weight, settings.block_length)
     frames, seeds = len(problem.window.times), [(settings.seed, index) for index in range(settings.replicates)]
-    batches = [seeds[begin : begin + BATCH] for begin in range(0, len(seeds), BATCH)]
+    together = max(len(seeds), 1) if problem.window.on_device else BATCH
+    batches = [seeds[begin : begin + together] for begin in range(0, len(seeds), together)]
     samples: list[Sample] = []
     if settings.bootstrap == "residual":
         size = residual_sizes(residuals, problem.window.weight, length)
@@ -153,8 +155,9 @@ def _residuals(world: World) -> Frames | None:
 
     def leave(start: Array) -> float:
         """Write down what a start leaves unexplained, and return how much it is."""
-        for frames, values in window.predict([scene.model], start, scene.velocity[None], world.problem.rollout):
-            np.subtract(window.values[frames], values[0], out=residuals[frames], casting="same_kind")
+        with window.arithmetic():
+            for frames, values in window.predict([scene.model], start, scene.velocity[None], world.problem.rollout):
+                residuals[frames] = to_host((window.seen(frames) - values[0]).astype(np.float32))
         return float(np.vdot(residuals, residuals)) if _all_finite(residuals) else np.inf
 
     # one after the other into the same place: two sets of residuals would take as much again

@@ -58,7 +58,7 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
     start = refine_frame(smooth_frame(fit.start), fine)
     scene = problem.scene(fit.values, fit.start)
     values = empty(window.values.shape, np.float32)
-    scheme = Scheme(problem.rollout, workers=problem.workers)
+    scheme = Scheme(problem.rollout, workers=problem.workers, device=window.device)
     for frames, rollouts, _ in simulate_chunks([scene.model], start, window.times, fine, scene.velocity[None], scheme):
         for place, points in zip(values[frames], rollouts[0], strict=True):
             place[:] = average_cells(points[None])[0] if cells else points[::2, ::2]

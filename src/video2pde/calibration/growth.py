@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from video2pde.calibration.blocks import START
 from video2pde.calibration.fit import Fit, fit_rollout
 from video2pde.calibration.linear import Chunk, jit, Linear, Look, RELATIVE_STEP
 from video2pde.calibration.problem import Problem
-from video2pde.calibration.window import FrameSplit
+from video2pde.calibration.window import FrameSplit, Window
+from video2pde.device import namespace, to_host
 from video2pde.flow.paths import take_ways, ways
 from video2pde.rollout.start import smooth_frame
 from video2pde.settings import CalibrationSettings
@@ -67,12 +69,19 @@ class EliminatedStart:
         """Return the part of Jᵀr that errors (y, x), summed as ``error`` is, have in common with the initial frame."""
         return np.tensordot(self.products, error * self.inverse, axes=2)
 
-    def pull(self, errors: Frames, frames: slice, gain: Frames, way: Array, weight: Array, out: Array) -> None:
+    def pull(self, errors: Frames, frames: slice, gain: Frames, way: Array, weight: Array, out: Array) -> Array:
         """Add gain × error along the pixels' way, as ``error`` is summed, for frames of replicates (m, t, y, x).
 
         ``gain`` (t, y, x): the answer to a uniform change in these frames, ``way`` (t, 2, y, x): where pixels are then.
+        Returns ``out``, in memory added to in place.
         """
+        if namespace(errors) is not np:
+            from video2pde.calibration.jax_sums import pull_errors
+
+            added: Array = pull_errors(out, errors, gain, weight, way, self.counted[frames])
+            return added
         _pull(errors, gain, weight, way, self.counted[frames], out)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,27 +113,10 @@ def share_start(problem: Problem, fit: Fit, keep: Callable[[Chunk], None] | None
     uniform = look.unknowns.parts[START].start
     # the last picture is the answer to a uniform change of the initial frame
     weights = look.weights[:uniform, :, :-1]
-    carried = _ways(look)
-    products = np.zeros((uniform, *fit.start.shape))
-    power, error = np.zeros((2, *fit.start.shape)), np.zeros((2, *fit.start.shape))
-    light = window.weight.astype(np.float32)
+    carried, sums = _ways(look), _PulledSums(window, split.counted, weights)
 
     def pull(chunk: Chunk) -> None:
-        frames, pictures = chunk.frames, chunk.pictures
-        _pull_products(
-            pictures[:-1],
-            chunk.rollout.astype(np.float32),
-            chunk.base.astype(np.float32),
-            window.values[frames],
-            pictures[-1],
-            light,
-            take_ways(carried, frames.stop - frames.start),
-            split.counted[frames],
-            weights[:, frames],
-            products,
-            power,
-            error,
-        )
+        sums.add(chunk, take_ways(carried, chunk.frames.stop - chunk.frames.start))
         if keep is not None:
             keep(chunk)
 
@@ -132,9 +124,45 @@ def share_start(problem: Problem, fit: Fit, keep: Callable[[Chunk], None] | None
     if isinstance(linear, str):
         return None
     linear = replace(linear.only(np.arange(uniform)), weights=weights)
+    products, power, error = (to_host(each) for each in sums.sums)
     inverse, other = (np.where(p > LITTLE * p.max(), 1 / np.maximum(p, 1e-30), 0.0) for p in power)
     start = EliminatedStart(split.counted, products, inverse, error[0], error[1] * other)
     return Shared(linear.eliminate(products, inverse, start.taken_out(error[0])), look, start)
+
+
+class _PulledSums:
+    """What a fit's frames say of its initial frame, added up as they pass, in memory or on a device.
+
+    ``sums``: products (n, y, x), and power and error (2, y, x) of the frames that are counted and of the others; see
+    :class:`EliminatedStart`.
+    """
+
+    def __init__(self, window: Window, counted: NDArray[np.bool_], weights: Array) -> None:
+        shape = window.grid.shape
+        self._window, self._counted, self._weights = window, counted, weights
+        self._light = window.weight.astype(np.float32)
+        self.sums: Any = (np.zeros((len(weights), *shape)), np.zeros((2, *shape)), np.zeros((2, *shape)))
+
+    def add(self, chunk: Chunk, way: Array) -> None:
+        """Add some frames, whose pixels have been carried by ``way`` (t, 2, y, x)."""
+        frames, pictures = chunk.frames, chunk.pictures
+        passing = (
+            pictures[:-1],
+            chunk.rollout.astype(np.float32),
+            chunk.base.astype(np.float32),
+            self._window.seen(frames),
+            pictures[-1],
+            self._light,
+            way,
+            self._counted[frames],
+            self._weights[:, frames],
+        )
+        if self._window.on_device:
+            from video2pde.calibration.jax_sums import add_pulled_products
+
+            self.sums = add_pulled_products(self.sums, *passing)
+        else:
+            _pull_products(*passing, *self.sums)
 
 
 def largest_gain(problem: Problem, fit: Fit) -> float:
@@ -145,11 +173,13 @@ def largest_gain(problem: Problem, fit: Fit) -> float:
     inside = problem.window.weight > 0
     largest = 0.0
     velocity = np.stack([scene.velocity] * 2)
-    for _, values in problem.window.predict([scene.model] * 2, starts, velocity, problem.rollout, problem.workers):
-        gain = (values[1] - values[0])[:, inside] / RELATIVE_STEP
-        if not np.isfinite(gain).all():
-            return 0.0
-        largest = max(largest, float(gain.max()))
+    rollouts = problem.window.predict([scene.model] * 2, starts, velocity, problem.rollout, problem.workers)
+    with problem.window.arithmetic():
+        for _, values in rollouts:
+            gain = (values[1] - values[0])[:, inside] / RELATIVE_STEP
+            if not namespace(gain).isfinite(gain).all():
+                return 0.0
+            largest = max(largest, float(gain.max()))
     return largest
 
 

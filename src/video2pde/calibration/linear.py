@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from video2pde.calibration.blocks import Scene, Unknowns
 from video2pde.calibration.window import CHUNK, Window
 from video2pde.compiled import njit
+from video2pde.device import namespace
 from video2pde.parallel import map_threads
 from video2pde.settings import RolloutSettings
 
@@ -113,7 +114,8 @@ def _scaled(hessian: Array, damping: float = 0.0) -> tuple[Array, Array]:
 class Chunk:
     """Some frames: the rollout from its own initial frame and that of the Jacobian, (t, y, x).
 
-    ``columns`` (c + 1, t, y, x): the pictures and, last, the error; empty where a rollout has ``failed``.
+    They lie in memory, or on a device as arrays of JAX. ``columns`` (c + 1, t, y, x): the pictures and, last, the
+    error; empty where a rollout has ``failed``.
     """
 
     frames: slice
@@ -161,16 +163,19 @@ class Look:
         models, starts = [scene.model for scene in scenes], np.stack([scene.start for scene in scenes])
         velocity = np.stack([scene.velocity for scene in scenes])
         rollouts = self.window.side_by_side(models, starts, velocity, self.settings, self.workers)
+        stride = self.window.stride(CHUNK, len(scenes))
         while not rollouts.done:
             # nothing of a chunk is held here while the next one is made
-            yield self._compare(*rollouts.advance(CHUNK)[:2], steps)
+            frames, values = rollouts.advance(stride)[:2]
+            yield self._compare(frames, values, steps)
 
     def _compare(self, frames: slice, values: Array, steps: Array) -> Chunk:
         """Take the error and the pictures of some frames from the rollouts (model, t, y, x)."""
+        xp = namespace(values)
         rollout, base = values[-1] if self.base is not None else values[0], values[0]
         # what has failed stays missing to the last frame
-        if not np.isfinite(values[:, -1]).all():
-            failed = frames.start + int(np.argmin(np.isfinite(values).all(axis=(0, 2, 3))))
+        if not xp.isfinite(values[:, -1]).all():
+            failed = frames.start + int(xp.argmin(xp.isfinite(values).all(axis=(0, 2, 3))))
             return Chunk(frames, rollout, base, values[:0], f"the rollout failed before frame {failed}")
         differences = values[1 : len(steps) + 1] - base
         differences /= steps[:, None, None, None]
@@ -179,10 +184,10 @@ class Look:
         rollout = base if self.base is None else rollout.copy()
         del values
         pictures = self.unknowns.pictures(differences, base, self.window)
-        error = rollout - self.window.values[frames]
-        columns = np.concatenate([*pictures, error[None]])
+        error = rollout - self.window.seen(frames)
+        columns = xp.concatenate([*pictures, error[None]])
         if self.window.floor > -np.inf:
-            columns *= np.stack([self.window.seen(frame) for frame in range(frames.start, frames.stop)])
+            columns = columns * np.stack([self.window.above_floor(frame) for frame in range(frames.start, frames.stop)])
         return Chunk(frames, rollout, base, columns)
 
     def linearise(self, counted: NDArray[np.bool_], keep: Callable[[Chunk], None] | None = None) -> Linear | str:
@@ -194,18 +199,23 @@ class Look:
         """Return the inner products per frame (t, c + 1, c + 1) of pictures and error, or why there are none."""
         count = self.weights.shape[2] + 1
         grams = np.zeros((len(self.window.times), count, count))
-        for chunk in self.roll_out():
-            if chunk.failed:
-                return chunk.failed
-            grams[chunk.frames] = inner_products(chunk.columns, chunk.columns, self.window.weight, self.workers)
-            if keep is not None:
-                keep(chunk)
-            del chunk
+        with self.window.arithmetic():
+            for chunk in self.roll_out():
+                if chunk.failed:
+                    return chunk.failed
+                grams[chunk.frames] = inner_products(chunk.columns, chunk.columns, self.window.weight, self.workers)
+                if keep is not None:
+                    keep(chunk)
+                del chunk
         return grams
 
 
-def inner_products(left: NDArray[Any], right: NDArray[Any], weight: Array, workers: int = 1) -> Array:
+def inner_products(left: Any, right: Any, weight: Array, workers: int = 1) -> Array:
     """Sum weight × left × right over the pixels of each frame: (m, t, y, x) and (c, t, y, x) to (t, m, c)."""
+    if namespace(left) is not np:
+        from video2pde.calibration.jax_sums import device_products
+
+        return device_products(left, right, weight)
     out = np.zeros((left.shape[1], len(left), len(right)))
     light = weight.astype(left.dtype)
 

@@ -15,6 +15,7 @@ from video2pde.calibration.linear import Look
 from video2pde.calibration.mapped import map_blocks, moved
 from video2pde.calibration.start import MODE_SMOOTHING
 from video2pde.calibration.window import FrameSplit, noise_variance, prepare_window, Window
+from video2pde.device import choose_device
 from video2pde.field import Field
 from video2pde.flow import Flow
 from video2pde.maps import CoefficientMap
@@ -157,7 +158,8 @@ def make_problem(
     follow = np.stack([-moved(term.name, moments, maps) for term in terms]) if following else None
     window = prepare_window(train, options.max_points, settings.run.seed, options.undo_coding)
     flow = None if carried is None else carried.flow
-    window = window.carried_by(flow, velocity)
+    device = choose_device(settings.run.device, train.grid.ny * train.grid.nx)
+    window = replace(window.carried_by(flow, velocity), device=device)
     positive = tuple(i for i, term in enumerate(terms) if term.name in options.positive)
     law = Law(LAW, coefficient_scales(window, terms, values), positive, None, tuple(terms), values, follow)
     return Problem(

@@ -22,6 +22,7 @@ from video2pde.calibration.mapped import of_maps
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.restart import Draw
 from video2pde.calibration.window import Window
+from video2pde.device import namespace, resident, to_host
 from video2pde.flow.paths import take_ways
 from video2pde.parallel import map_threads
 from video2pde.progress import Progress
@@ -56,17 +57,21 @@ class World:
     first: Frames
     shared: Shared | None = None
 
-    def frames(self) -> Iterator[Passing]:
-        """Roll the truth out once more and yield it with its pictures, a few frames at a time."""
+    def frames(self, replicates: int = 1) -> Iterator[Passing]:
+        """Roll the truth out once more and yield it with its pictures, as few frames at a time as replicates need."""
         carried = None if self.shared is None else self.shared.ways()
+        few = self.problem.window.stride(FEW_FRAMES, replicates)
         for chunk in self.look.roll_out():
             truth, pictures, first = chunk.base.astype(np.float32), chunk.pictures, chunk.frames.start
             del chunk
-            for begin in range(0, len(truth), FEW_FRAMES):
-                part = slice(begin, min(begin + FEW_FRAMES, len(truth)))
+            for begin in range(0, len(truth), few):
+                part = slice(begin, min(begin + few, len(truth)))
                 way = None if carried is None else take_ways(carried, part.stop - begin)
                 frames = slice(first + begin, first + part.stop)
-                yield Passing(frames, truth[part], np.ascontiguousarray(pictures[:, part]), way)
+                shown = pictures[:, part]
+                yield Passing(
+                    frames, truth[part], np.ascontiguousarray(shown) if namespace(shown) is np else shown, way
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +115,7 @@ class _Truth:
         self.first = np.empty((len(self._starts), *shape), np.float32)
 
     def see(self, chunk: Chunk) -> None:
-        for number, frame in enumerate(chunk.base.astype(np.float32), start=chunk.frames.start):
+        for number, frame in enumerate(to_host(chunk.base.astype(np.float32)), start=chunk.frames.start):
             self._sum += frame
             self._count += 1
             if number in self._starts:
@@ -137,7 +142,9 @@ class Sample:
 
     def errors(self, truth: Frames, order: NDArray[np.int64]) -> Frames:
         """Return errors in units of their size, (m, t, y, x), for frames of the truth (t, y, x): the caller's own."""
-        return np.array(self.residuals(truth)[None]) if callable(self.residuals) else self.residuals[order]
+        if callable(self.residuals):
+            return np.array(self.residuals(to_host(truth))[None])
+        return self.residuals[order] if namespace(truth) is np else resident(self.residuals)[order]
 
     def start_noise(self, world: World) -> Array:
         """Return what the fit gets wrong of each initial frame: the mean error of the first frames, (m, y, x)."""
@@ -157,14 +164,17 @@ def refit(
     samples go through the frames together, while the truth and its pictures pass by once.
     """
     noises, passes = [sample.start_noise(world) for sample in samples], 1 if world.shared is None else 2
-    total = passes * len(world.problem.window.times)
+    window, most = world.problem.window, max(len(sample.order) for sample in samples)
+    total = passes * len(window.times)
 
     def follow(run: int, products: bool) -> list[_Side]:
-        sides = [_Side(world, sample, noise, products) for sample, noise in zip(samples, noises, strict=True)]
-        for passing in world.frames():
-            map_threads(partial(_Side.follow, passing=passing), sides, workers)
-            if progress is not None:
-                progress((run * total) // passes + passing.frames.stop, total)
+        with window.arithmetic():
+            sides = [_Side(world, sample, noise, products) for sample, noise in zip(samples, noises, strict=True)]
+            for passing in world.frames(most):
+                # all sides share a device, and its double precision is this thread's
+                map_threads(partial(_Side.follow, passing=passing), sides, 1 if window.on_device else workers)
+                if progress is not None:
+                    progress((run * total) // passes + passing.frames.stop, total)
         return sides
 
     if world.shared is not None:
@@ -174,10 +184,11 @@ def refit(
             world.shared.start.inverse,
         )
         for side, noise in zip(follow(0, products=False), noises, strict=True):
-            finite = np.where(np.isfinite(side.pulled), side.pulled, 0.0)
+            pulled = to_host(side.pulled)
+            finite = np.where(np.isfinite(pulled), pulled, 0.0)
             noise -= np.stack([smooth_frame(each * inverse) for each in finite])
     sides = follow(passes - 1, products=True)
-    return [[_step(world, *each) for each in zip(side.products, side.pulled, strict=True)] for side in sides]
+    return [[_step(world, *each) for each in zip(s.products, to_host(s.pulled), strict=True)] for s in sides]
 
 
 class _Side:
@@ -192,7 +203,7 @@ class _Side:
         velocity = np.broadcast_to(scene.velocity, (count, *scene.velocity.shape))
         self._world, self._sample, self._wanted = world, sample, products
         self._rollouts = window.side_by_side(
-            [scene.model] * count, scene.start + noise, velocity, world.problem.rollout
+            [scene.model] * count, scene.start + noise, velocity, world.problem.rollout, rhythm=FEW_FRAMES
         )
         self.products = np.zeros((*sample.order.shape, world.linear.weights.shape[2]))
         self.pulled = np.zeros((count, *scene.start.shape))
@@ -200,7 +211,7 @@ class _Side:
     def follow(self, passing: Passing) -> None:
         """Go on to the frames that pass, and sum up the errors of the rollouts against each replicate."""
         world, sample, weight = self._world, self._sample, self._world.problem.window.weight
-        part, values, _ = self._rollouts.advance(FEW_FRAMES)
+        part, values = self._rollouts.advance(passing.frames.stop - passing.frames.start)[:2]
         # in place: what the replicates of all workers take counts
         drawn = sample.errors(passing.truth, sample.order[:, part])
         drawn *= sample.size[part, None, None].astype(np.float32)
@@ -212,7 +223,8 @@ class _Side:
             pictures = passing.pictures[: self.products.shape[2]]
             self.products[:, part] = inner_products(errors, pictures, weight).swapaxes(0, 1)
         if world.shared is not None and passing.way is not None:
-            world.shared.start.pull(errors, part, passing.pictures[-1], passing.way, weight, self.pulled)
+            start, gain = world.shared.start, passing.pictures[-1]
+            self.pulled = start.pull(errors, part, gain, passing.way, weight, self.pulled)
 
 
 def _step(world: World, products: Array, pulled: Array) -> Draw | str:

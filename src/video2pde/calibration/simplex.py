@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from video2pde.calibration.blocks import DRIFT, Drift, LAW, Scene
 from video2pde.calibration.fit import evaluate, finish, Fit
 from video2pde.calibration.problem import Problem
+from video2pde.device import namespace
 from video2pde.settings import CalibrationSettings
 
 Array = NDArray[np.float64]
@@ -71,8 +72,9 @@ def rollout_mse(problem: Problem, scene: Scene) -> float:
     """Return the mean squared error of one rollout; infinite where it fails."""
     window = problem.window
     total = 0.0
-    for frames, values in window.predict([scene.model], scene.start, scene.velocity[None], problem.rollout):
-        if not np.isfinite(values).all():
-            return float("inf")
-        total += float(np.sum(window.weight * (values[0] - window.values[frames]) ** 2))
+    with window.arithmetic():
+        for frames, values in window.predict([scene.model], scene.start, scene.velocity[None], problem.rollout):
+            if not namespace(values).isfinite(values).all():
+                return float("inf")
+            total += float((window.weight * (values[0] - window.seen(frames)) ** 2).sum())
     return total / window.points

@@ -11,6 +11,7 @@ from scipy.ndimage import gaussian_filter
 
 from video2pde.calibration.blocks import Scene
 from video2pde.calibration.window import Window
+from video2pde.device import to_host
 from video2pde.field import Grid
 from video2pde.rollout.start import LEAST, line_at
 from video2pde.settings import RolloutSettings
@@ -40,9 +41,10 @@ def bring_back(window: Window, scene: Scene, frames: NDArray[np.bool_], settings
     stop = int(np.flatnonzero(frames)[-1]) + 1
     first = replace(window, values=window.values[:stop], times=window.times[:stop])
     total = np.zeros_like(scene.start)
-    for chunk, values in first.predict([scene.model], scene.start, scene.velocity[None, :stop], settings):
-        wanted = frames[chunk]
-        total += np.sum(first.values[chunk][wanted] - (values[0][wanted] - scene.start), axis=0)
+    with window.arithmetic():
+        for chunk, values in first.predict([scene.model], scene.start, scene.velocity[None, :stop], settings):
+            wanted = frames[chunk]
+            total += to_host((window.seen(chunk)[wanted] - (values[0][wanted] - scene.start)).sum(axis=0))
     return total / frames.sum() if np.isfinite(total).all() else scene.start
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
+from video2pde.device import Device, double, resident
 from video2pde.field import Encoding, Field, Grid, Light
 from video2pde.field.cells import deconvolve_cells
 from video2pde.flow import Flow
 from video2pde.flow.paths import never_entered
 from video2pde.recording.encoding import correct_b_frames
+from video2pde.rollout.batching import frames_at_once
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import SideBySide
@@ -33,14 +37,24 @@ NOISE_LAG = 3
 """Frames to either side that a frame is compared with to see noise: an encoder repeats what it left out over a few."""
 
 
+class Stream(Protocol):
+    """Rollouts that go forward together; what they give lies in memory, or on a device as an array of JAX."""
+
+    @property
+    def done(self) -> bool: ...
+
+    def advance(self, chunk: int) -> Any:
+        """Return the slice and the values (model, frame, y, x) of the next frames, and whatever follows them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Window:
     """Hold what a fit compares with: point values of the field, and which pixels count.
 
     ``values`` (t, y, x) float32, ``weight`` (y, x) 1 where a pixel counts and 0 elsewhere; ``outside``
     marks the pixels that do not obey the law: there a rollout follows the recording, or there are ``walls`` between;
-    ``encoding``: what storing the recording did to it; ``light``: how well its light is known; ``floor``: the level
-    that u must reach for a pixel of a frame to count.
+    ``encoding``: what storing the recording did to it; ``light``: how well its light is known; ``device``: where
+    rollouts run and are compared with it; ``floor``: the level that u must reach for a pixel of a frame to count.
     """
 
     values: Frames
@@ -51,7 +65,25 @@ class Window:
     encoding: Encoding | None = None
     walls: bool = False
     light: Light | None = None
+    device: Device = "cpu"
     floor: float = -np.inf
+
+    @property
+    def on_device(self) -> bool:
+        """Whether rollouts stay on a device; regions run in memory, wherever the rest does."""
+        return self.device == "gpu" and self.outside is None
+
+    def arithmetic(self) -> AbstractContextManager[None]:
+        """Return what whoever computes with rollouts does it in: on a device, double precision."""
+        return double() if self.on_device else nullcontext()
+
+    def seen(self, frames: slice) -> Any:
+        """Return recorded frames where the rollouts are."""
+        return (resident(self.values) if self.on_device else self.values)[frames]
+
+    def stride(self, frames: int, batch: int = 1) -> int:
+        """Return how many frames of ``batch`` rollouts are taken at a time: ``frames`` in memory, more on a device."""
+        return frames_at_once(batch, self.grid.ny * self.grid.nx) if self.on_device else frames
 
     @property
     def region(self) -> Region | None:
@@ -63,7 +95,7 @@ class Window:
         """How many space-time points count."""
         if self.floor == -np.inf:
             return float(self.weight.sum()) * len(self.times)
-        return sum(float(np.vdot(self.weight, self.seen(frame))) for frame in range(len(self.times)))
+        return sum(float(np.vdot(self.weight, self.above_floor(frame))) for frame in range(len(self.times)))
 
     def above_clipping(self) -> Window:
         """Leave out what lies near the empty end of a camera's range, where it cut off its noise.
@@ -74,7 +106,7 @@ class Window:
         noise = 0.0 if self.encoding is None else self.encoding.clipped_noise
         return self if noise == 0 else replace(self, floor=CLIPPED * noise)
 
-    def seen(self, frame: int) -> NDArray[np.bool_]:
+    def above_floor(self, frame: int) -> NDArray[np.bool_]:
         """Tell which pixels (y, x) of a frame lie above the floor."""
         return np.asarray(uniform_filter(self.values[frame], AROUND, mode="nearest") > self.floor)
 
@@ -98,16 +130,30 @@ class Window:
         ``start`` (y, x) or (model, y, x), ``velocity`` (model, t, 2). Where a mask marks the region of the law, the
         rest of the picture follows the recording, or lies behind walls.
         """
-        rollouts = self.side_by_side(models, start, velocity, settings, workers)
+        rollouts = self.side_by_side(models, start, velocity, settings, workers, chunk)
         while not rollouts.done:
-            yield rollouts.advance(chunk)[:2]
+            yield rollouts.advance(self.stride(chunk, len(models)))[:2]
 
     def side_by_side(
-        self, models: Sequence[Model], start: Array, velocity: Array, settings: RolloutSettings, workers: int = 1
-    ) -> SideBySide:
-        """Return the rollouts of :meth:`predict`, to be carried on by whoever asks."""
-        scheme = Scheme(settings, region=self.region, workers=workers)
-        return SideBySide(models, start, self.times, self.grid, velocity, scheme)
+        self,
+        models: Sequence[Model],
+        start: Array,
+        velocity: Array,
+        settings: RolloutSettings,
+        workers: int = 1,
+        rhythm: int = CHUNK,
+    ) -> Stream:
+        """Return the rollouts of :meth:`predict`, to be carried on by whoever asks, ``rhythm`` frames at a time or,
+        on a device, as many as :meth:`stride` says."""
+        scheme = Scheme(settings, region=self.region, workers=workers, device=self.device)
+        rollouts = (models, start, self.times, self.grid, velocity, scheme)
+        if not self.on_device:
+            return SideBySide(*rollouts)
+        # JAX takes a second to load, and most runs do without it
+        from video2pde.rollout.jax_stream import DeviceSideBySide
+
+        stream: Stream = DeviceSideBySide(*rollouts, rhythm)
+        return stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,5 +229,5 @@ def noise_variance(window: Window) -> float:
 
 def _mean_over(window: Window, frame: int, picture: NDArray[np.floating]) -> float:
     """Average a picture (y, x) over the pixels of a frame that count; 0 where none does."""
-    weight = window.weight if window.floor == -np.inf else window.weight * window.seen(frame)
+    weight = window.weight if window.floor == -np.inf else window.weight * window.above_floor(frame)
     return float(np.vdot(weight, picture)) / max(float(weight.sum()), 1e-30)

@@ -152,7 +152,7 @@ def _roll(
         for k, frame in enumerate(range(frames.start, frames.stop)):
             left = window.values[frame].astype(float) - values[0, k]
             if window.floor > -np.inf:
-                left *= window.seen(frame)
+                left *= window.above_floor(frame)
             behind += left
             sums.add(0, frame, left)
             if len(models) == 3:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.device import choose_device, Device, load_jax
 from video2pde.discovery.regression import solve_columns
 from video2pde.errors import InputError, StageError
 from video2pde.field import Field
@@ -60,7 +61,7 @@ def refine(
     start: Sequence[float] | None,
     settings: RefinementSettings,
     *,
-    device: Literal["cpu", "gpu"] = "cpu",
+    device: Device = "cpu",
     seeds: Sequence[int] | None = None,
     checkpoint: Path | None = None,
     progress: Callable[[Standing], None] | None = None,
@@ -120,14 +121,10 @@ def refine(
     return summarise(names, tuple(runs), given, device, tuple(_caveats(settings)))
 
 
-def find_device(device: Literal["cpu", "gpu"]) -> Any:
+def find_device(device: Device) -> Any:
     """Return JAX's device for the setting ``run.device``."""
-    try:
-        return jax.devices(device)[0]
-    except RuntimeError:
-        raise InputError(
-            f"JAX finds no {device} here; set run.device = 'cpu' or install a JAX with support for it"
-        ) from None
+    choose_device(device, 0)
+    return load_jax().devices(device)[0]
 
 
 def _build_law(terms: Sequence[Term], samples: Samples, settings: RefinementSettings, carried: bool) -> Law:

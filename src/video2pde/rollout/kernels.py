@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +25,7 @@ import sympy
 from numpy.typing import NDArray
 from sympy.printing.pycode import PythonCodePrinter
 
+from video2pde.device import cache_folder
 from video2pde.errors import StageError
 from video2pde.rollout import driver
 from video2pde.rollout.mapped import corners, map_name, plain_terms, write_mapped
@@ -317,20 +317,6 @@ class Kernel:
             self.stage, self.bound, (self.radius, advection), starts, restart, out, *more
         )
         return done
-
-
-def cache_folder() -> Path:
-    """Return the folder of compiled kernels: ``$VIDEO2PDE_CACHE``, or the user's cache folder."""
-    chosen = os.environ.get("VIDEO2PDE_CACHE")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        caches = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        caches = Path.home() / "Library" / "Caches"
-    else:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "video2pde" / "kernels"
 
 
 @lru_cache(maxsize=128)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from video2pde.device import Device
 from video2pde.errors import InputError
 from video2pde.field import Grid
+from video2pde.rollout.batching import MOST_FRAMES
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.task import Device, find_bounds, prepare_task, Rollout, run_tasks, Scheme
+from video2pde.rollout.task import find_bounds, prepare_task, Rollout, run_tasks, Scheme
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[Any]
@@ -82,7 +84,7 @@ def simulate_batch(
     scheme = scheme or Scheme()
     first = np.asarray(u0)
     starts = [first] * len(models) if first.ndim == 2 else list(first)
-    drifts = _for_each(models, velocity)
+    drifts = for_each(models, velocity)
     if not len(starts) == len(drifts) == len(models):
         raise InputError(
             f"{len(models)} models need as many first frames and drifts, not {len(starts)} and {len(drifts)}"
@@ -94,7 +96,7 @@ def simulate_batch(
     return run_tasks(tasks, grid, scheme)
 
 
-def _for_each(models: Sequence[Model], velocity: ArrayLike | None) -> list[Array | None]:
+def for_each(models: Sequence[Model], velocity: ArrayLike | None) -> list[Array | None]:
     """Return a drift (t, 2) for each model, from one for all or from (m, t, 2)."""
     drift = None if velocity is None else np.asarray(velocity, float)
     return list(drift) if drift is not None and drift.ndim == 3 else [drift] * len(models)
@@ -115,11 +117,10 @@ def predict_one_step(
     is the observed one, frame k the prediction from observed frame k − 1; NaN from one on that could not be reached.
     ``velocity`` is (t, 2), or one for each model, (m, t, 2).
     """
-    scheme, t, drifts = scheme or Scheme(), np.asarray(times, float), _for_each(models, velocity)
+    scheme, t, drifts = scheme or Scheme(), np.asarray(times, float), for_each(models, velocity)
     content = max(float(np.abs(observed[0].astype(scheme.settings.precision)).sum()), 1e-12)
     bounds = replace(find_bounds(observed, scheme.settings), content=content)
-    # another length would be compiled once more for a GPU
-    size = len(t) if scheme.device == "gpu" else chunk
+    size = MOST_FRAMES if scheme.device == "gpu" else chunk
     failed = set[int]()
     for begin in range(0, len(t), size):
         lead, end = int(begin > 0), min(begin + size, len(t))
@@ -188,7 +189,7 @@ class SideBySide:
     ) -> None:
         self._models, self._times, self._grid = models, np.asarray(times, float), grid
         self._scheme = scheme or Scheme()
-        self._drifts = _for_each(models, velocity)
+        self._drifts = for_each(models, velocity)
         self._state = np.broadcast_to(np.asarray(u0, self._scheme.settings.precision), (len(models), *grid.shape))
         self._failed: dict[int, Rollout] = {}
         self._begin = 0

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from video2pde.device import Device
 from video2pde.errors import InputError
 from video2pde.field import Grid
 from video2pde.parallel import map_threads
@@ -18,9 +19,9 @@ from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
 from video2pde.room import empty
 from video2pde.settings import RolloutSettings
+from video2pde.terms import Term
 
 Array = NDArray[Any]
-Device = Literal["cpu", "gpu"]
 
 BLOW_UP = 1e3
 """A value this many times larger than the data is a blow-up."""
@@ -41,6 +42,7 @@ class Scheme:
     region : where the law holds, and what its edge is; None: everywhere.
     workers : threads; they change no result.
     device : ``"gpu"`` runs the same scheme through JAX; regions run on the CPU, whatever the device.
+    vocabulary : terms of all laws that will be simulated; a device then runs one program for all of them.
     """
 
     settings: RolloutSettings = field(default_factory=RolloutSettings)
@@ -49,6 +51,7 @@ class Scheme:
     region: Region | None = None
     workers: int | Literal["auto"] = 1
     device: Device = "cpu"
+    vocabulary: tuple[Term, ...] = ()
 
     @property
     def stored(self) -> np.dtype[Any]:
@@ -233,8 +236,9 @@ def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[
     if scheme.device == "gpu" and region is None:
         from video2pde.rollout.jax_backend import advance_with_jax
 
-        outcomes = advance_with_jax(tasks, grid, settings, scheme.accuracy, scheme.stored)
-        return [_report(task, *outcome, settings) for task, outcome in zip(tasks, outcomes, strict=True)]
+        places = [_room(task, grid, scheme) for task in tasks] if outs is None else outs
+        outcomes = advance_with_jax(tasks, grid, scheme, places)
+        return [_report(*each, settings) for each in zip(tasks, places, outcomes, strict=True)]
     shape = (scheme.accuracy, settings.precision)
     walls = region is not None and region.walls
     if region is not None and region.rim is not None:
@@ -247,11 +251,16 @@ def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[
 
     def run(job: tuple[Task, Kernel, Array | None]) -> Rollout:
         task, kernel, given = job
-        out = empty((int(task.keep.max()) + 1, *grid.shape), scheme.stored) if given is None else given
-        return _report(task, out, *_advance(task, kernel, grid, scheme, out), settings)
+        out = _room(task, grid, scheme) if given is None else given
+        return _report(task, out, _advance(task, kernel, grid, scheme, out), settings)
 
     jobs = list(zip(tasks, kernels, [None] * len(tasks) if outs is None else outs, strict=True))
     return map_threads(run, jobs, scheme.workers)
+
+
+def _room(task: Task, grid: Grid, scheme: Scheme) -> Array:
+    """Return room for the frames that a simulation keeps."""
+    return empty((int(task.keep.max()) + 1, *grid.shape), scheme.stored)
 
 
 def _advance(
@@ -302,14 +311,10 @@ def _prepare_region(
 
 
 def _report(
-    task: Task,
-    values: Array,
-    status: int,
-    frame: int,
-    substeps: NDArray[np.int64],
-    lost: float,
-    settings: RolloutSettings,
+    task: Task, values: Array, outcome: tuple[int, int, NDArray[np.int64], float], settings: RolloutSettings
 ) -> Rollout:
+    """Say how a simulation ended: status, failed frame, substeps, clipped amount."""
+    status, frame, substeps, lost = outcome
     failed = status != driver.OK
     reason = ""
     if failed:

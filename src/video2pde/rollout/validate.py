@@ -9,13 +9,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from video2pde.device import Device
 from video2pde.field import Field
 from video2pde.parallel import map_threads
+from video2pde.rollout.batching import SMALL_BATCH
 from video2pde.rollout.metrics import Comparison, Metrics, Reference
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import predict_one_step
-from video2pde.rollout.task import Device, Rollout, Scheme
-from video2pde.rollout.window import roll_out, scheme_for
+from video2pde.rollout.simulate import predict_one_step, simulate_batch
+from video2pde.rollout.task import Rollout, Scheme
+from video2pde.rollout.window import scheme_for
 from video2pde.settings import RolloutSettings
 
 Mode = Literal["learned", "measured", "baseline"]
@@ -234,16 +236,18 @@ class _Judge:
         """Roll out and score the entries, a few at a time so that memory does not grow with their number."""
         w = self.window
         scores: list[Score] = []
-        batch = 4
+        terms = tuple(dict.fromkeys(term for _, _, model in entries for term in model.terms))
+        scheme = replace(scheme_for(w, self.settings, workers, device), vocabulary=terms)
+        batch = SMALL_BATCH if device == "gpu" else 4
         for begin in range(0, len(entries), batch):
             part = entries[begin : begin + batch]
             models = [model for _, _, model in part]
             velocity = np.stack(velocities[begin : begin + batch])
-            rollouts = roll_out(models, w, velocity, self.settings, start=self.start, workers=workers, device=device)
+            rollouts = simulate_batch(models, self.start, w.times, w.grid, velocity, scheme)
             full = map_threads(self._measure, rollouts, workers)
             # their frames are let go before the next ones are predicted
             rollouts = [replace(rollout, values=rollout.values[list(self.shown)]) for rollout in rollouts]
-            one_step = self._measure_steps(models, velocity, scheme_for(w, self.settings, workers, device), workers)
+            one_step = self._measure_steps(models, velocity, scheme, workers)
             for n, (name, mode, model) in enumerate(part):
                 scores.append(self._score(name, mode, model, rollouts[n], full[n], one_step[n], persistence))
         return scores

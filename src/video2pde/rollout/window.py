@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from video2pde.device import Device
 from video2pde.field import Field
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
 from video2pde.rollout.simulate import simulate_batch
-from video2pde.rollout.task import Device, Rollout, Scheme
+from video2pde.rollout.task import Rollout, Scheme
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]

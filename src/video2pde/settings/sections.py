@@ -338,7 +338,11 @@ class RunSettings(Section):
         description="memory that large arrays may take, such as '4GB'; what goes beyond is kept in files in the run's "
         "folder, and nothing in the result changes; none: half of what is available when the run begins",
     )
-    device: Literal["cpu", "gpu"] = Field("cpu", description="where rollouts and the network run")
+    device: Literal["cpu", "gpu", "auto"] = Field(
+        "cpu",
+        description="where rollouts, fits and the network run; gpu: through JAX, with numbers that agree with those of "
+        "the CPU to 1e-6; auto: on a GPU where JAX finds one and the pictures are large enough for it",
+    )
     cluster: str | None = Field(
         None,
         description="address of a dask.distributed scheduler that carries out the tasks of a study; none: this machine",

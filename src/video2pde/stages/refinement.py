@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from video2pde.device import choose_device
 from video2pde.drift import Drift
 from video2pde.field import Field
 from video2pde.refinement.result import Refinement
@@ -58,7 +59,7 @@ def refine_contenders(
             velocity,
             list(contender.weak.values()),
             options,
-            device=settings.run.device,
+            device=choose_device(settings.run.device, train.grid.ny * train.grid.nx),
             checkpoint=folder / f"refinement-{contender.library}.npz",
             progress=tell,
             flow=contender.flow,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.device import choose_device
 from video2pde.discovery.mapped import map_moments
 from video2pde.discovery.moments import law_velocity, map_key, term_moments
 from video2pde.drift import Drift
@@ -79,7 +80,7 @@ def validate_models(
         diffusion=diffusion,
         start=estimate_start(known, window.start, settings.rollout.start_frames),
         workers=settings.run.workers,
-        device=settings.run.device,
+        device=choose_device(settings.run.device, known.grid.ny * known.grid.nx),
     )
 
 
@@ -88,7 +89,8 @@ def forecast(field: Field, window: slice, drift: Drift, model: Model, settings: 
     part = field.frames(window)
     start = estimate_start(field, window.start, settings.rollout.start_frames)
     velocity = window_velocities(part, drift.frames(window), {"law": model}, settings)["law"]
-    (rollout,) = roll_out([model], part, velocity[None], settings.rollout, start=start, device=settings.run.device)
+    device = choose_device(settings.run.device, field.grid.ny * field.grid.nx)
+    (rollout,) = roll_out([model], part, velocity[None], settings.rollout, start=start, device=device)
     return np.asarray(rollout.values, np.float32)
 
 
