@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 import video2pde
+from video2pde.device import cache_folder
 from video2pde.errors import StageError
 from video2pde.pipeline import STAGES
 from video2pde.runs import code
 from video2pde.runs.code import hash_code, used_modules
 
-CACHED = (code.hash_code, code._imports, code._home, code._parse, code._tree)
+CACHED = (code.hash_code, code._hash_sources, code._imports, code._home, code._parse, code._tree)
 
 
 class Sources:
@@ -40,6 +41,7 @@ class Sources:
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sources]:
     monkeypatch.setattr(video2pde, "__path__", [*video2pde.__path__, str(tmp_path)])
+    monkeypatch.setenv("VIDEO2PDE_CACHE", str(tmp_path / "cache"))
     made = Sources(tmp_path)
     made.write(
         __init__="""
@@ -116,3 +118,33 @@ def test_stages_depend_on_their_own_code() -> None:
     assert {"video2pde.calibration.fit", "video2pde.rollout.kernels", "video2pde.terms.stencil"} <= calibration
     assert not any(name.startswith("video2pde.report") for name in calibration)
     assert len(STAGES) > 10
+
+
+def _forget() -> None:
+    """Stand for a new process."""
+    for function in CACHED:
+        function.cache_clear()
+
+
+def test_the_next_process_parses_nothing(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sources.hash()
+    _forget()
+    monkeypatch.setattr(code, "used_modules", lambda module: pytest.fail(f"{module} was parsed"))
+    assert sources.hash() == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"sources": "other", "hashes": {"video2pde.scratch.stage": "wrong"}}'])
+def test_what_was_kept_for_other_sources_or_is_damaged_does_not_count(sources: Sources, text: str) -> None:
+    before = sources.hash()
+    kept = cache_folder() / code.KEPT
+    assert before in kept.read_text(encoding="utf-8")
+    kept.write_text(text, encoding="utf-8")
+    _forget()
+    assert sources.hash() == before
+
+
+def test_without_a_folder_hashes_are_computed_each_time(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sources.hash()
+    monkeypatch.setenv("VIDEO2PDE_CACHE", "/proc/nowhere")
+    _forget()
+    assert sources.hash() == before

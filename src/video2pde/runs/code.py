@@ -9,20 +9,30 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 
+import video2pde
+from video2pde.device import cache_folder
 from video2pde.errors import StageError
+from video2pde.files import write_text
 
 PACKAGE = "video2pde"
 NO_CODE = frozenset({PACKAGE, f"{PACKAGE}.settings"})
 """What needs no hash: the package itself only hands names on, and settings count by their values."""
+KEPT = "code.json"
+"""The file of kept hashes, in the folder of compiled kernels."""
 
 
 @lru_cache(maxsize=64)
 def hash_code(module: str) -> str:
     """Hash a module and all of this package that it uses, directly or through others.
+
+    Parsing the package takes seconds: hashes are kept beside the compiled kernels for as long as no source changes.
 
     Parameters
     ----------
@@ -32,10 +42,45 @@ def hash_code(module: str) -> str:
     -------
     SHA-256 over the names and the syntax trees, docstrings left out.
     """
-    digest = hashlib.sha256()
-    for name in sorted(used_modules(module)):
-        digest.update(f"{name}\0{_tree(name)}\0".encode())
+    sources = _hash_sources()
+    known = _read_kept(sources)
+    if module not in known:
+        digest = hashlib.sha256()
+        for name in sorted(used_modules(module)):
+            digest.update(f"{name}\0{_tree(name)}\0".encode())
+        # read again: other processes keep theirs in the same file
+        known = {**_read_kept(sources), module: digest.hexdigest()}
+        _keep(sources, known)
+    return known[module]
+
+
+@lru_cache(maxsize=1)
+def _hash_sources() -> str:
+    """Hash every source of this package as it lies on the disk, and the Python that parses it."""
+    digest = hashlib.sha256(sys.version.encode())
+    for folder in map(Path, video2pde.__path__):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _read_kept(sources: str) -> dict[str, str]:
+    """Return the hashes that were kept for these sources, by module."""
+    try:
+        kept = json.loads((cache_folder() / KEPT).read_text(encoding="utf-8"))
+        return {str(name): str(value) for name, value in kept["hashes"].items()} if kept["sources"] == sources else {}
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _keep(sources: str, hashes: dict[str, str]) -> None:
+    """Keep hashes for the next process; without a folder that can be written they are computed each time."""
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        write_text(cache_folder() / KEPT, json.dumps({"sources": sources, "hashes": hashes}))
+    except (OSError, RuntimeError):
+        return
 
 
 @lru_cache(maxsize=512)
