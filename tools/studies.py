@@ -37,7 +37,7 @@ GROWTH = 0.5
 """Relative growth of β over the range of the condition, from 1 to 2."""
 DECAY = -0.02
 """What the film of another law has beside: c u, 1/s."""
-SETTINGS = {"regression.law": "C", "calibration.replicates": 30, "run.workers": 1}
+SETTINGS = {"regression.law": "C", "calibration.replicates": 30, "run.workers": 1, "steadiness.parts": 0}
 SIDES, CELLS, FRAMES, SECONDS = (432, 480, 528), (76, 84, 92), (61, 91), (22.0, 34.0)
 """Camera pixels and cells along a side, one of each; fewest and most frames, and seconds, of a film."""
 NOISE = (0.01, 0.03)
