@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
-from video2pde.discovery.steps import choose_course, fit_steps, Misfit, Splines
+from video2pde.discovery.steps import choose_course, Course, fit_steps, Misfit, Splines
 
 Array = NDArray[np.float64]
 TIMES = np.linspace(0.0, 20.0, 121)
@@ -35,6 +35,10 @@ def free(misfit: Misfit) -> Array:
     return misfit.least(np.eye(COUNT))
 
 
+def any_course(misfit: Misfit) -> Course:
+    return Course(free(misfit))
+
+
 def rms(course: Array) -> float:
     return float(np.sqrt(np.mean(course**2)))
 
@@ -50,11 +54,11 @@ def test_what_is_turned_on_and_off_has_levels() -> None:
     for seed in range(5):
         folds = observe(course, 0.1, seed)
         loose = free(folds[0] + folds[1] + folds[2] + folds[3])
-        found = splines.values @ choose_course(folds, splines, free, loose)
+        found = splines.values @ choose_course(folds, splines, any_course, loose).values
         errors.append((rms(found - course), rms(splines.values @ loose - course)))
         flat += np.ptp(found[(TIMES > 8.5) & (TIMES < 12.5)]) < 1e-2
-    levels, any_course = np.sqrt(np.mean(np.square(errors), axis=0))
-    assert levels < 0.65 * any_course
+    levels, without = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert levels < 0.65 * without
     assert flat >= 4
 
 
@@ -62,13 +66,17 @@ def test_what_wavers_keeps_its_course() -> None:
     splines, course = make_splines(), 1 + 0.8 * np.sin(2 * np.pi * TIMES / 7.0)
     folds = observe(course, 0.02, seed=2)
     total = folds[0] + folds[1] + folds[2] + folds[3]
-    chosen = choose_course(folds, splines, free, free(total))
-    assert chosen == pytest.approx(free(total))
+    chosen = choose_course(folds, splines, any_course, free(total))
+    assert chosen.values == pytest.approx(free(total))
+    assert chosen.ramps == ()
 
 
 @pytest.mark.parametrize("on", [3.0, 10.0, 17.0])
 def test_one_ramp_is_found_wherever_it_is(on: float) -> None:
     splines, course = make_splines(), 0.5 * (1 + np.tanh((TIMES - on) / 0.8))
     folds = observe(course, 0.05, seed=3)
-    found = splines.values @ fit_steps(splines, free(folds[0]), 1, folds[0] + folds[1])
-    assert rms(found - course) < 0.03
+    found = fit_steps(splines, free(folds[0]), 1, folds[0] + folds[1])
+    assert rms(splines.values @ found.values - course) < 0.03
+    [(centre, width)] = found.ramps
+    assert centre == pytest.approx(on, abs=0.15)
+    assert 0.4 < width < 0.8

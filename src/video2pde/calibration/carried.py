@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import Block, Scene
 from video2pde.drift import Drift
-from video2pde.field import Field
+from video2pde.field import Field, Grid
 from video2pde.flow import Flow
+from video2pde.flow.ramps import ramp_directions
 
 Array = NDArray[np.float64]
 
-FLOW = "flow"
+FLOW, COURSE = "flow", "course of the flow"
 PRIOR = 5.0
 """Standard errors of the weak fit by which a calibration may change a flow of many modes, as a prior's width."""
 
@@ -41,12 +42,45 @@ class FlowBlock(Block):
 
 
 @dataclass(frozen=True, eq=False)
+class CourseBlock(Block):
+    """The course of a flow, changed along ``directions`` (n, l); ``means`` (n, t, 2): their velocity over the plume.
+
+    In weak form a ramp is seen by the few test functions that reach it. What it has moved is seen in all later frames.
+    """
+
+    directions: Array | None = None
+    means: Array | None = None
+
+    def set_up(self, scene: Scene, values: Array) -> Scene:
+        flow = scene.model.flow
+        assert flow is not None
+        assert self.directions is not None
+        assert self.means is not None
+        changed = replace(scene.model, flow=_following(flow, np.array(flow.shape.course) + values @ self.directions))
+        return replace(scene, model=changed, velocity=scene.velocity - np.tensordot(values, self.means, axes=1))
+
+
+def _following(flow: Flow, course: Array) -> Flow:
+    return replace(flow, shape=replace(flow.shape, course=tuple(float(value) for value in course)))
+
+
+@dataclass(frozen=True, eq=False)
 class Carried:
-    """A flow over a training window: the block of its unknowns, and ∂v_i/∂x_j averaged over the plume, (t, 2, 2)."""
+    """A flow over a training window: the blocks of its unknowns, and ∂v_i/∂x_j averaged over the plume, (t, 2, 2).
+
+    ``course``: that of the ramps of a flow whose strength has few levels.
+    """
 
     flow: Flow
     block: FlowBlock
     gradient: Array
+    course: CourseBlock | None = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks that have unknowns."""
+        flow = (self.block,) if self.block.size else ()
+        return flow if self.course is None else (*flow, self.course)
 
     @classmethod
     def of(cls, flow: Flow, train: Field, drift: Drift, scale: tuple[float, float] = (1.0, 1.0)) -> Carried:
@@ -71,4 +105,16 @@ class Carried:
             directions=found,
             means=np.array(means).reshape(len(found), len(train), 2),
         )
-        return cls(flow, block, flow.plume_gradient(*plume))
+        return cls(flow, block, flow.plume_gradient(*plume), _course_block(flow, train, plume))
+
+
+def _course_block(flow: Flow, train: Field, plume: tuple[Array, NDArray[np.bool_], Array, Grid]) -> CourseBlock | None:
+    """Let the ramps of a course move and widen, and its levels change; None where it has none."""
+    directions = ramp_directions(flow.shape, train.times)
+    if not len(directions):
+        return None
+    means = np.stack([_following(flow, direction).plume_mean(*plume) for direction in directions])
+    speed = np.sqrt(np.mean(np.sum(flow.fields(train.grid) ** 2, axis=1)))
+    strengths = np.abs(directions @ flow.shape.course_functions(train.times)).mean(axis=1)
+    scales = train.grid.dx / np.maximum(speed * strengths * train.duration, 1e-300)
+    return CourseBlock(COURSE, scales, directions=directions, means=means)

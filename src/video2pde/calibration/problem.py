@@ -180,8 +180,7 @@ def _motion(times: Array, options: CalibrationSettings, carried: Carried | None)
     if carried is None:
         return drift_block(times, options.drift, options.drift_knots)
     mode = "fixed" if carried.flow.kind == "given" else options.drift
-    flow = (carried.block,) if carried.block.size else ()
-    return (*drift_block(times, mode, options.drift_knots, carried.gradient), *flow)
+    return (*drift_block(times, mode, options.drift_knots, carried.gradient), *carried.blocks)
 
 
 def bound_substeps(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.discovery.flows import flow_columns, penalty, Ridge
-from video2pde.discovery.steps import choose_course, Misfit, Splines
+from video2pde.discovery.steps import choose_course, Course, Misfit, Splines
 from video2pde.discovery.weak import WeakSystem
 from video2pde.discovery.weighted import TimeMoments
 from video2pde.drift import Drift
@@ -68,8 +68,8 @@ class Courses:
         free = replace(shape, in_time=count)
         return cls(systems, shape, [flow_columns(each.moments, drift, free) for each in systems])
 
-    def find(self, ridge: Ridge) -> tuple[float, ...]:
-        """Fit the course, its largest value 1; ``ridge``: the penalty on the shape's roughness."""
+    def find(self, ridge: Ridge) -> FlowShape:
+        """Return the shape with its course, largest value 1; ``ridge``: the penalty on the shape's roughness."""
         field, count = self.systems[0].moments.field, self.columns[0].shape[1]
         parts = [(each.law, columns) for each, columns in zip(self.systems, self.columns, strict=True)]
         rough = penalty(self.shape, field.grid, ridge)
@@ -90,7 +90,8 @@ class Courses:
         splines = Splines(replace(self.shape, in_time=count).time_functions(field.times).T, field.times)
         quarters = np.concatenate([_quarters(each) for each in self.systems])
         chosen = choose_course(_misfits(known, columns, b, quarters), splines, partial(_free, course), course)
-        return tuple(float(value) for value in _largest_is_one(chosen))
+        values = tuple(float(value) for value in _largest_is_one(chosen.values))
+        return replace(self.shape, course=values, ramps=chosen.ramps)
 
 
 def _weighed(parts: Sequence[tuple[WeakSystem, Array]], noise: Array) -> tuple[Array, Array]:
@@ -111,11 +112,11 @@ def _jumps(course: Array) -> Array:
     return np.asarray(soft.T @ soft)
 
 
-def _free(course: Array, misfit: Misfit) -> Array:
+def _free(course: Array, misfit: Misfit) -> Course:
     """Fit a course under its total variation, near a course that has jumps already."""
     matrix = misfit.matrix + STIFF * float(np.mean(np.diag(misfit.matrix))) * _jumps(course)
     matrix[np.diag_indices(len(matrix))] += TINY * np.trace(matrix) / len(matrix)
-    return np.asarray(np.linalg.solve(matrix, misfit.slope))
+    return Course(np.asarray(np.linalg.solve(matrix, misfit.slope)))
 
 
 def _quarters(system: Timed) -> NDArray[np.int64]:

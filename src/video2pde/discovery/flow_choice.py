@@ -275,7 +275,7 @@ def _follow(
     The first ridge is that of a steady flow, which explains little of one that is turned on and off, and is too stiff.
     """
     for _ in range(TURNS):
-        shape = replace(courses.shape, course=courses.find(ridge))
+        shape = courses.find(ridge)
         system = join_system(courses.systems[0].law, courses.systems[0].moments, drift, shape)
         candidate = _try_flow(PULSING, shape, system, named)
         if candidate.ridge == ridge:

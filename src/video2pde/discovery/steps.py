@@ -14,7 +14,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import ndtr
+
+from video2pde.flow.ramps import ramp_functions
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,15 @@ class Misfit:
         return np.asarray(basis @ np.linalg.solve(matrix, basis.T @ self.slope))
 
 
-Fitter = Callable[[Misfit], Array]
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A course: coefficients of the splines, and (centre, width) of the ramps of one that has few levels."""
+
+    values: Array
+    ramps: tuple[tuple[float, float], ...] = ()
+
+
+Fitter = Callable[[Misfit], Course]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +68,7 @@ class Splines:
 
     def ramps(self, centres: Array, widths: Array) -> Array:
         """Return a constant and ramps from 0 to 1, as coefficients of the splines, (l, 1 + n)."""
-        rising = ndtr((self.times[:, None] - centres) / widths)
-        functions = np.concatenate([np.ones((len(self.times), 1)), rising], axis=1)
-        return np.asarray(self._nearest @ functions)
+        return np.asarray(self._nearest @ ramp_functions(self.times, centres, widths))
 
     @cached_property
     def _nearest(self) -> Array:
@@ -69,14 +76,16 @@ class Splines:
         return np.asarray(np.linalg.pinv(self.values))
 
 
-def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, course: Array) -> Array:
+def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, course: Array) -> Course:
     """Return the course, of few levels or free, that says most about the quarters it was not fitted to.
 
     The fewest levels win where the best is better by no more than one standard error over the quarters. ``free`` fits a
     course without levels; ``course`` is where ramps are looked for.
     """
     fitters: list[Fitter] = [*(partial(fit_steps, splines, course, count) for count in range(1, MOST_STEPS + 1)), free]
-    left = np.array([[fold.of(fit(_sum([f for f in folds if f is not fold]))) for fold in folds] for fit in fitters])
+    left = np.array(
+        [[fold.of(fit(_sum([f for f in folds if f is not fold])).values) for fold in folds] for fit in fitters]
+    )
     worse = left - left[np.argmin(left.sum(axis=1))]
     error = np.std(worse, axis=1, ddof=1) * np.sqrt(len(folds)) if len(folds) > 1 else np.zeros(len(fitters))
     return fitters[int(np.argmax(worse.sum(axis=1) <= error))](_sum(folds))
@@ -89,7 +98,7 @@ def _sum(parts: Sequence[Misfit]) -> Misfit:
     return total
 
 
-def fit_steps(splines: Splines, course: Array, count: int, misfit: Misfit) -> Array:
+def fit_steps(splines: Splines, course: Array, count: int, misfit: Misfit) -> Course:
     """Fit so many ramps, from where the course changes most."""
     times = splines.times
     span = float(times[-1] - times[0])
@@ -98,9 +107,12 @@ def fit_steps(splines: Splines, course: Array, count: int, misfit: Misfit) -> Ar
     places = np.interp((np.arange(count) + 0.5) / count * changed[-1], changed, times)
     narrow, wide = np.log(SHORTEST * frame), np.log(LONGEST * span)
 
-    def levels(place: Array) -> Array:
+    def ramps(place: Array) -> tuple[Array, Array]:
         centres, widths = np.split(place, 2)
-        return misfit.least(splines.ramps(centres, np.exp(np.clip(widths, narrow, wide))))
+        return centres, np.exp(np.clip(widths, narrow, wide))
+
+    def levels(place: Array) -> Array:
+        return misfit.least(splines.ramps(*ramps(place)))
 
     def left(place: Array) -> float:
         centres, widths = np.split(place, 2)
@@ -111,4 +123,7 @@ def fit_steps(splines: Splines, course: Array, count: int, misfit: Misfit) -> Ar
     begin = np.concatenate([places, np.full(count, np.log(2 * frame))])
     simplex = np.vstack([begin, begin + np.diag([*[span / 20] * count, *[1.0] * count])])
     options = {"maxfev": TRIES * len(begin), "initial_simplex": simplex, "xatol": 1e-3 * frame, "fatol": 0.0}
-    return levels(minimize(left, begin, method="Nelder-Mead", options=options).x)
+    found = minimize(left, begin, method="Nelder-Mead", options=options).x
+    return Course(
+        levels(found), tuple((float(centre), float(width)) for centre, width in zip(*ramps(found), strict=True))
+    )

@@ -55,6 +55,7 @@ class FlowShape:
         ∫|∇∇v|², third derivatives of ψ, has degree five.
     in_time : number of splines in time that each mode has of its own; 1: all modes keep their shares.
     course : coefficients of splines in time of the factor θ(t) that they have then in common; none: steady.
+    ramps : (centre, width), seconds, of the ramps between the levels of a course that has few; see ``flow.ramps``.
     divergence : whether a divergence, uniform in space, is among the modes.
     """
 
@@ -66,6 +67,7 @@ class FlowShape:
     divergence: bool = False
     course: tuple[float, ...] = ()
     degree: int = 5
+    ramps: tuple[tuple[float, float], ...] = ()
 
     @property
     def steady(self) -> bool:
@@ -107,7 +109,8 @@ class FlowShape:
         """Return the velocity Σ_k a_lk v_k on the grid, (l, 2, y, x); modes are not multiplied out one by one."""
         fields = np.zeros((len(amounts), 2, *grid.shape))
         begin = 0
-        for group in _sampled(self, grid):
+        # a calibration changes the course from rollout to rollout, which changes no mode
+        for group in _sampled(replace(self, course=(), ramps=()), grid):
             for axis, component in enumerate(group):
                 for factor, along_y, along_x in component:
                     count = len(along_y) * len(along_x)
@@ -122,9 +125,12 @@ class FlowShape:
             return np.ones((1, len(times)))
         inside = np.clip(times, *self.span)
         if self.course:
-            functions = Profiles.splines(inside, len(self.course), ends=self.span).values()
-            return np.asarray(np.array(self.course) @ functions)[None]
+            return np.asarray(np.array(self.course) @ self.course_functions(times))[None]
         return Profiles.splines(inside, self.in_time, ends=self.span).values()
+
+    def course_functions(self, times: Array) -> Array:
+        """Return the splines of the course at the times, (l, t)."""
+        return Profiles.splines(np.clip(times, *self.span), len(self.course), ends=self.span).values()
 
     def roughness(self, grid: Grid) -> Array:
         """Return the penalty ∫|∇∇v|² as a matrix over the modes, (k, k): none for whatever is affine."""
