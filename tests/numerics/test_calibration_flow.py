@@ -19,6 +19,7 @@ from video2pde.flow import Flow, FlowShape
 from video2pde.flow.flow import affine_values
 from video2pde.flow.paths import never_entered, ways
 from video2pde.flow.ramps import ramp_directions, ramp_functions
+from video2pde.flow.words import describe_flow
 from video2pde.recording.synth import Camera, deviate, exact_field, find_preset, noisy
 from video2pde.settings import load_settings
 from video2pde.terms import CATALOGUE
@@ -101,6 +102,9 @@ def test_rollouts_place_the_ramps_of_a_flow_that_is_turned_on_and_off() -> None:
         assert found is not None
         truth = 0.08 * np.array([case.medium.flow.strength(float(t)) for t in film.times])
         turned = affine_values(found, film.times)["rotation"]
+        if COURSE in fit.values:
+            assert [centre for centre, _ in found.shape.ramps] == pytest.approx([6.0, 14.0], abs=0.15)
+            assert "and at 14 s" in describe_flow(found, film.grid)
         fits[COURSE in fit.values] = float(np.sqrt(np.mean((turned - truth) ** 2) / np.mean(truth**2)))
     assert fits[True] < 0.04
     assert fits[True] < 0.6 * fits[False]

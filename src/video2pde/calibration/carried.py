@@ -16,7 +16,7 @@ from video2pde.calibration.blocks import Block, Scene
 from video2pde.drift import Drift
 from video2pde.field import Field, Grid
 from video2pde.flow import Flow
-from video2pde.flow.ramps import ramp_directions
+from video2pde.flow.ramps import moved_ramps, ramp_directions
 
 Array = NDArray[np.float64]
 
@@ -56,8 +56,13 @@ class CourseBlock(Block):
         assert flow is not None
         assert self.directions is not None
         assert self.means is not None
-        changed = replace(scene.model, flow=_following(flow, np.array(flow.shape.course) + values @ self.directions))
-        return replace(scene, model=changed, velocity=scene.velocity - np.tensordot(values, self.means, axes=1))
+        there = _following(flow, np.array(flow.shape.course) + values @ self.directions)
+        there = replace(there, shape=replace(there.shape, ramps=moved_ramps(flow.shape, values)))
+        return replace(
+            scene,
+            model=replace(scene.model, flow=there),
+            velocity=scene.velocity - np.tensordot(values, self.means, axes=1),
+        )
 
 
 def _following(flow: Flow, course: Array) -> Flow:

@@ -7,8 +7,6 @@ It is held as coefficients of splines in time, like any course; ``FlowShape.ramp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -55,7 +53,10 @@ def _difference(times: Array, *places: Array) -> Array:
     return np.asarray((after - before) / (2 * STEP))
 
 
-def describe_ramps(ramps: Sequence[tuple[float, float]]) -> str:
-    """Say when a flow's strength changes, such as: it changes at 6.8 s (over 1.4 s)."""
-    listed = [f"{centre:.3g} s (over {2 * width:.2g} s)" for centre, width in sorted(ramps)]
-    return f"it changes at {' and at '.join(listed)}" if listed else ""
+def moved_ramps(shape: FlowShape, amounts: Array) -> tuple[tuple[float, float], ...]:
+    """Return where ramps are after a change by ``amounts`` of :func:`ramp_directions`."""
+    centres, widths = np.array(shape.ramps).T
+    there = zip(
+        centres + amounts[0 : 2 * len(centres) : 2], widths * np.exp(amounts[1 : 2 * len(centres) : 2]), strict=True
+    )
+    return tuple((float(centre), float(width)) for centre, width in there)

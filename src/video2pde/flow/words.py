@@ -20,6 +20,8 @@ NAMES = {
     "strain_cross": "strain along the diagonals",
     "divergence": "divergence",
 }
+RAMP = 2.5
+"""Widths of a ramp, standard deviations, in which it rises from a tenth to nine tenths."""
 
 
 def left_side(flow: Flow | None) -> Words:
@@ -79,7 +81,7 @@ def describe_flow(flow: Flow, grid: Grid) -> str:
             if not flow.steady:
                 text += f" (from {mode['low']:+.3g} to {mode['high']:+.3g})"
             parts.append(text)
-        return f"{changing}: {', '.join(parts)}"
+        return f"{changing}: {', '.join(parts)}{_when(flow)}"
     speed, spin = speed_and_vorticity(flow, grid)
     unit = grid.unit
     if flow.kind == "given":
@@ -90,8 +92,14 @@ def describe_flow(flow: Flow, grid: Grid) -> str:
     rows, columns = flow.shape.splines
     return (
         f"stream function on {rows}×{columns} splines, {changing}: up to {speed:.3g} {unit}/s, "
-        f"vorticity from {spin[0]:+.3g} to {spin[1]:+.3g} /s"
+        f"vorticity from {spin[0]:+.3g} to {spin[1]:+.3g} /s{_when(flow)}"
     )
+
+
+def _when(flow: Flow) -> str:
+    """Say when the strength of a flow changes, where it has few levels."""
+    listed = [f"{centre:.3g} s (over {RAMP * width:.2g} s)" for centre, width in sorted(flow.shape.ramps)]
+    return f"; it changes at {' and at '.join(listed)}" if listed else ""
 
 
 def speed_and_vorticity(flow: Flow, grid: Grid) -> tuple[float, tuple[float, float]]:
