@@ -16,7 +16,7 @@ from video2pde.flow.flow import FlowShape
 Array = NDArray[np.float64]
 
 STEP = 1e-4
-"""Step of the differences by which ramps are moved and widened, in their widths."""
+"""Step of the differences by which ramps are moved, in their widths."""
 
 
 def ramp_functions(times: Array, centres: Array, widths: Array) -> Array:
@@ -28,8 +28,8 @@ def ramp_functions(times: Array, centres: Array, widths: Array) -> Array:
 def ramp_directions(shape: FlowShape, times: Array) -> Array:
     """Return how the coefficients of a course change with its ramps, (n, l): nothing where it has none.
 
-    Every ramp moves (by a second) and widens (by a factor e), and every level changes but one: the strength as a whole
-    is that of the modes.
+    Every ramp moves (by a second), and every level changes but one: the strength as a whole is that of the modes. The
+    widths stay: how long a ramp takes hardly changes how far it has moved things, while an encoder's lag does.
     """
     if not shape.ramps:
         return np.zeros((0, len(shape.course)))
@@ -38,25 +38,12 @@ def ramp_directions(shape: FlowShape, times: Array) -> Array:
     centres, widths = np.array(shape.ramps).T
     functions = ramp_functions(times, centres, widths)
     levels = np.linalg.lstsq(functions, splines @ np.array(shape.course), rcond=None)[0]
-    slopes = []
-    for i, unit in enumerate(np.eye(len(centres))):
-        wider = np.exp(STEP * unit)
-        moved = _difference(times, centres + STEP * widths * unit, widths, centres - STEP * widths * unit, widths)
-        widened = _difference(times, centres, widths * wider, centres, widths / wider)
-        slopes += [levels[1 + i] * moved[:, 1 + i] / widths[i], levels[1 + i] * widened[:, 1 + i]]
-    others = [function for place, function in enumerate(functions.T) if place != 1]
-    return np.stack([nearest @ slope for slope in (*slopes, *others)])
-
-
-def _difference(times: Array, *places: Array) -> Array:
-    after, before = (ramp_functions(times, *pair) for pair in (places[:2], places[2:]))
-    return np.asarray((after - before) / (2 * STEP))
+    after, before = (ramp_functions(times, centres + step * widths, widths) for step in (STEP, -STEP))
+    moved = levels[1:] * ((after - before)[:, 1:] / (2 * STEP * widths))
+    others = np.delete(functions, 1, axis=1)
+    return np.asarray((nearest @ np.hstack([moved, others])).T)
 
 
 def moved_ramps(shape: FlowShape, amounts: Array) -> tuple[tuple[float, float], ...]:
     """Return where ramps are after a change by ``amounts`` of :func:`ramp_directions`."""
-    centres, widths = np.array(shape.ramps).T
-    there = zip(
-        centres + amounts[0 : 2 * len(centres) : 2], widths * np.exp(amounts[1 : 2 * len(centres) : 2]), strict=True
-    )
-    return tuple((float(centre), float(width)) for centre, width in there)
+    return tuple((centre + float(move), width) for (centre, width), move in zip(shape.ramps, amounts, strict=False))
