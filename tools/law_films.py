@@ -67,7 +67,7 @@ LAWS: tuple[LawFilm, ...] = (
         {"regression.law": "porous-power"},
         {"m": 1.4},
         seed=701,
-        domain=340.0,
+        domain=400.0,
     ),
     LawFilm(
         "uptake",

@@ -160,7 +160,7 @@ def _recovery(film: RecoveryFilm, folder: Path) -> dict[str, Any]:
         "regression.law": "laplacian,u",
         "frap.populations": True,
     }
-    run = run_pipeline(path, folder / "run", load_settings("frap", overrides=overrides), until="test")
+    run = run_pipeline(path, folder / "run", load_settings("frap", overrides=overrides), until="recovery")
     told = (run.to_json()["frap"] or {}).get("populations")
     if not isinstance(told, dict):
         return {"verdict": f"not compared: {told}", "right": False, "numbers": {}}

@@ -56,6 +56,7 @@ class FlowShape:
     in_time : number of splines in time that each mode has of its own; 1: all modes keep their shares.
     course : coefficients of splines in time of the factor θ(t) that they have then in common; none: steady.
     divergence : whether a divergence, uniform in space, is among the modes.
+    potential : whether a given velocity is −∇g of a given field g, with one factor χ: u_t = χ ∇g·∇u + law.
     """
 
     kind: Kind
@@ -66,6 +67,7 @@ class FlowShape:
     divergence: bool = False
     course: tuple[float, ...] = ()
     degree: int = 5
+    potential: bool = False
 
     @property
     def steady(self) -> bool:
