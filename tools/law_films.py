@@ -67,7 +67,8 @@ LAWS: tuple[LawFilm, ...] = (
         {"regression.law": "porous-power"},
         {"m": 1.4},
         seed=701,
-        domain=400.0,
+        spacing=1.6,
+        domain=340.0,
     ),
     LawFilm(
         "uptake",
@@ -96,7 +97,7 @@ LAWS: tuple[LawFilm, ...] = (
         pixels=400,
         cells=80,
         seed=705,
-        spacing=1.7,
+        spacing=1.5,
         domain=340.0,
     ),
     LawFilm(
