@@ -14,7 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -88,8 +88,8 @@ def film_case(film: Film) -> tuple[Case, Camera]:
     return case, camera
 
 
-def score(film: Film) -> dict[str, Any]:
-    """Film the law, run the pipeline up to the choice, and compare with the truth."""
+def score(film: Film, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Film the law, run the pipeline up to the choice with ``more`` settings, and compare with the truth."""
     from video2pde.pipeline import run_pipeline
     from video2pde.recording.synth import render_film
     from video2pde.settings import load_settings
@@ -101,6 +101,7 @@ def score(film: Film) -> dict[str, Any]:
         # a second opinion and an alternative, which the choice of the law and its coefficients do not use
         "refinement.enabled": False,
         "front.enabled": False,
+        **(more or {}),
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

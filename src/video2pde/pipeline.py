@@ -149,9 +149,9 @@ def run_pipeline(
 
 
 def _fingerprint(film: Path, settings: Settings) -> str:
-    """Hash everything that is read: the recording, and the pictures, tables and velocities that go with it."""
+    """Hash everything that is read: the recording, and the pictures, tables, velocities and potentials of it."""
     recording = hash_recording(open_recording(film, settings.recording), settings.recording)
-    given = settings.drift.velocity
+    given = settings.drift.velocity or settings.drift.potential
     if given is None or not Path(given).is_file():
         return recording
     return hashlib.sha256(recording.encode() + Path(given).read_bytes()).hexdigest()

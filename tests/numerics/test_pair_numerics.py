@@ -9,10 +9,12 @@ import pytest
 import sympy
 from numpy.typing import NDArray
 
+from video2pde.calibration.budget import Correction, LACK_OF_FIT
 from video2pde.discovery.regression import solve_columns
+from video2pde.estimate import Estimate
 from video2pde.field import Grid
-from video2pde.pair.calibrate import calibrate_pair
-from video2pde.pair.check import check_laws
+from video2pde.pair.calibrate import calibrate_pair, PairCalibration
+from video2pde.pair.check import check_laws, widen
 from video2pde.pair.discover import discover
 from video2pde.pair.fields import Pair
 from video2pde.pair.law import PairLaw
@@ -196,6 +198,42 @@ def test_a_reaction_is_found_and_fitted(reagents: Pair) -> None:
     wrong = check_laws(train, len(reagents), {"broken": lacking}, settings)["broken"]
     assert not wrong[0].passes
     assert wrong[0].suspects[0].term == "u_w"
+
+
+def test_a_start_is_not_brought_back_over_a_reaction() -> None:
+    """Growth by half a frame: few frames estimate the start, of rollout and Jacobian alike; of slow fields more."""
+    law = PairLaw.of({"laplacian": 1.0, "u": 0.5, "u_squared": -0.6}, {"laplacian_w": 1.0, "w": -0.02})
+    grid, times = Grid(32, 32, 64.0, 64.0), np.arange(40.0)
+    y, x = np.mgrid[0:32, 0:32]
+    bump = np.exp(-((x - 14) ** 2 + (y - 17) ** 2) / 30)
+    start = np.stack([0.05 + 0.2 * bump, 0.3 + 0.4 * bump])
+    exact = roll_out(law, start, times, Scene(grid, RolloutSettings())).values
+    noisy = exact + 0.003 * np.random.default_rng(0).standard_normal(exact.shape)
+    settings = load_settings(overrides={"run.workers": 1})
+    problem = PairProblem.of(Pair.of(noisy, times, replace(grid, pitch="nodes")), settings)
+    assert problem.start_frames <= 2
+    for found in problem.corrected_start(law, problem.first_start()):
+        assert np.abs(found - start)[:, 3:-3, 3:-3].std() < 0.004
+    slow = Pair.of(np.stack([noisy[1], noisy[1]]), times, replace(grid, pitch="nodes"))
+    assert PairProblem.of(slow, settings).start_frames > 2
+
+
+def test_intervals_hold_both_fits_where_they_disagree(reagents: Pair) -> None:
+    """A calibration that is 20 % off the weak form, and sure of it, is widened to hold what that finds."""
+    settings, train = load_settings(overrides=SMALL), reagents.frames(slice(0, 30))
+    truth = make_system("reagents")
+    law = PairLaw.of({n: 1.2 * v for n, v in truth.u.items()}, truth.w)
+    sure = {f: {n: Estimate(v, v - 0.01 * abs(v), v + 0.01 * abs(v)) for n, v in law.law(f).items()} for f in FIELDS}
+    lines = (Correction(LACK_OF_FIT, np.zeros(4), np.zeros(4)),)
+    found = PairCalibration("x", law, sure, np.zeros((0, 4)), lines, (1.0, 1.0), reagents.values[:, 0], True, "", 1)
+    tests = check_laws(train, len(reagents), {"x": found}, settings)["x"]
+    assert all(test.passes for test in tests), "the law itself is right"
+    wider = widen(found, tests)
+    for name, value in truth.u.items():
+        assert wider.estimates["u"][name].low < value < wider.estimates["u"][name].high
+        assert wider.estimates["u"][name].value == sure["u"][name].value
+    assert wider.budget[0].uncertainty[0] > 0.1
+    assert wider.estimates["w"]["u_w"] == sure["w"]["u_w"]
 
 
 def test_noise_that_both_fields_share_is_taken_off() -> None:

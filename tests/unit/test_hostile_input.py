@@ -297,7 +297,7 @@ def test_a_velocity_that_unpacks_to_more_than_there_is(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unpacked would need"):
         read_velocity(path, Grid(8, 8, 1.0, 1.0), (0.0, 1.0))
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(InputError, match="cannot be read as a velocity"):
+    with pytest.raises(InputError, match="cannot be read as arrays"):
         read_velocity(path, Grid(8, 8, 1.0, 1.0), (0.0, 1.0))
 
 

@@ -93,7 +93,9 @@ class Carried:
         weights = np.maximum(train.values[:, drift.region] - drift.background[:, None], 0.0)
         plume = (weights, drift.region, train.times, train.grid)
         if flow.kind == "given":
-            block = FlowBlock(FLOW, np.ones(2), directions=np.eye(2)[:, None], means=np.zeros((2, len(train), 2)))
+            # of a potential, one factor for both axes, in units of itself
+            ways = np.array([[scale]]) if flow.shape.potential else np.eye(2)[:, None]
+            block = FlowBlock(FLOW, np.ones(len(ways)), directions=ways, means=np.zeros((len(ways), len(train), 2)))
             return cls(flow.scaled(scale), block, flow.plume_gradient(*plume))
         size = flow.coefficients.shape
         found = np.zeros((0, *size)) if flow.directions is None else flow.directions

@@ -179,6 +179,9 @@ class LawOptions:
     velocity: Annotated[
         Path | None, _settings("File (.npz, .nc) with the velocity u, v, in place of the drift that is measured.")
     ] = None
+    potential: Annotated[
+        Path | None, _settings("File (.npz, .tif) with a field g along whose gradient u is carried, χ ∇g·∇u.")
+    ] = None
 
     def overrides(self) -> tuple[str, ...]:
         """Write the options that were given as ``section.key=value``."""
@@ -188,6 +191,7 @@ class LawOptions:
             "diffusion": "regression.diffusion",
             "drift": "drift.flow",
             "velocity": "drift.velocity",
+            "potential": "drift.potential",
         }
         given = {key: getattr(self, name) for name, key in keys.items() if getattr(self, name) is not None}
         plain = tuple(f"{key}={json.dumps(_absolute(value))}" for key, value in given.items())

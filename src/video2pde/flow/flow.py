@@ -57,6 +57,7 @@ class FlowShape:
     course : coefficients of splines in time of the factor θ(t) that they have then in common; none: steady.
     ramps : (centre, width), seconds, of the ramps between the levels of a course that has few; see ``flow.ramps``.
     divergence : whether a divergence, uniform in space, is among the modes.
+    potential : whether a given velocity is −∇g of a given field g, with one factor χ: u_t = χ ∇g·∇u + law.
     """
 
     kind: Kind
@@ -68,6 +69,7 @@ class FlowShape:
     course: tuple[float, ...] = ()
     degree: int = 5
     ramps: tuple[tuple[float, float], ...] = ()
+    potential: bool = False
 
     @property
     def steady(self) -> bool:

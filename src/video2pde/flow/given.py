@@ -1,4 +1,4 @@
-"""A velocity that was measured or computed elsewhere (PIV, CFD), read from a file onto the recording's grid."""
+"""Read a velocity from elsewhere (PIV, CFD), or a field along whose gradient u is carried, onto the film's grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import RegularGridInterpolator
+from scipy.interpolate import RectBivariateSpline, RegularGridInterpolator
 
 from video2pde.errors import InputError
 from video2pde.field import Grid
@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 COMPONENTS = (("u", "v"), ("vx", "vy"), ("v_x", "v_y"))
 """Names of the components along x and y, in the order in which they are looked for."""
+SPLINE = 3
+"""Degree of the spline whose gradient a potential has."""
 TIME_NAMES = ("t", "time", "times")
 MOST_TIMES = 200
 """Times that are kept; more are thinned evenly, the velocity being linear in between."""
@@ -53,9 +55,49 @@ def read_velocity(path: Path, grid: Grid, span: tuple[float, float]) -> Flow:
     return Flow(shape, np.ones((1, 2)), np.zeros((1, 2)), fields, times[kept])
 
 
+def read_potential(path: Path, grid: Grid, span: tuple[float, float]) -> Flow:
+    """Read g (y, x) from an .npz or TIFF file, and return the velocity −∇g on the grid.
+
+    Positions are those of :func:`read_velocity`; between them g is a cubic spline. An .npz file holds it as ``g``, or
+    as its only array of two axes.
+    """
+    arrays = _read_picture(path) if path.suffix.lower() in (".tif", ".tiff") else _read(path)
+    flat = [name for name, values in arrays.items() if np.ndim(values) == 2 and name not in ("x", "y")]
+    name = "g" if "g" in arrays else flat[0] if len(flat) == 1 else None
+    if name is None or np.ndim(arrays[name]) != 2 or min(np.shape(arrays[name])) <= SPLINE:
+        known = ", ".join(f"{key} {np.shape(values)}" for key, values in sorted(arrays.items())) or "nothing"
+        raise InputError(f"{path} needs a field g (y, x) of more than {SPLINE} rows and columns; it holds {known}")
+    values = np.asarray(arrays[name], float)
+    if not np.isfinite(values).all():
+        raise InputError(f"{path}: {np.mean(~np.isfinite(values)):.1%} of g is missing (NaN); fill it in first")
+    y, x = (
+        _positions(path, arrays, axis, count, length)
+        for axis, count, length in zip("yx", values.shape, (grid.height, grid.width), strict=True)
+    )
+    at = np.clip(grid.y, y[0], y[-1]), np.clip(grid.x, x[0], x[-1])
+    spline = RectBivariateSpline(y, x, values, kx=SPLINE, ky=SPLINE)
+    velocity = -np.stack([spline(*at, dy=1), spline(*at, dx=1)])
+    if not velocity.any():
+        raise InputError(f"{path}: g is the same everywhere, so that nothing is carried along its gradient")
+    shape = FlowShape("given", (grid.height, grid.width), span, potential=True)
+    fields = np.ascontiguousarray(velocity[None], np.float32)
+    return Flow(shape, np.ones((1, 2)), np.zeros((1, 2)), fields, np.array([span[0]]))
+
+
+def _read_picture(path: Path) -> dict[str, Array]:
+    import tifffile
+
+    if not path.is_file():
+        raise InputError(f"no such file: {path}")
+    try:
+        return {"g": np.squeeze(tifffile.imread(path))}
+    except (OSError, ValueError, tifffile.TiffFileError) as error:
+        raise InputError(f"{path} cannot be read as a picture: {error}") from None
+
+
 def _read(path: Path) -> dict[str, Array]:
     if not path.is_file():
-        raise InputError(f"no such velocity file: {path}")
+        raise InputError(f"no such file: {path}")
     try:
         if path.suffix.lower() == ".npz":
             require_unpacked(path)
@@ -69,8 +111,8 @@ def _read(path: Path) -> dict[str, Array]:
     except ImportError:
         raise InputError(f"{path}: NetCDF needs pip install 'video2pde[netcdf]'") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path} cannot be read as a velocity: {error}") from None
-    raise InputError(f"{path}: give a velocity as .npz or NetCDF (.nc)")
+        raise InputError(f"{path} cannot be read as arrays: {error}") from None
+    raise InputError(f"{path}: give a velocity as .npz or NetCDF (.nc), a potential as .npz or TIFF")
 
 
 def _times(path: Path, arrays: Mapping[str, Array], count: int, span: tuple[float, float]) -> Array:

@@ -28,6 +28,8 @@ def left_side(flow: Flow | None) -> Words:
     """Write what stands left of the law: u_t and how u is carried."""
     if flow is None:
         return Words(r"u_t + \mathbf{v}(t)\cdot\nabla u", "u_t + v(t)·∇u")
+    if flow.shape.potential:
+        return Words(r"u_t - \chi\,\nabla g\cdot\nabla u", "u_t − χ ∇g·∇u")
     return Words(r"u_t + \mathbf{v}(x, y, t)\cdot\nabla u", "u_t + v(x, y, t)·∇u")
 
 
@@ -59,6 +61,9 @@ def summarise_flow(flow: Flow, grid: Grid) -> dict[str, Any]:
         "largest_speed": speed,
         "vorticity": list(spin),
     }
+    if flow.shape.potential:
+        value, reach = float(flow.coefficients[0, 0]), NORMAL * float(flow.error[0, 0])
+        summary["mobility"] = {"value": value, "low": value - reach, "high": value + reach}
     if flow.kind == "affine":
         summary["modes"] = {
             name: {
@@ -86,6 +91,9 @@ def describe_flow(flow: Flow, grid: Grid) -> str:
     unit = grid.unit
     if flow.kind == "given":
         c_x, c_y = flow.coefficients[0]
+        if flow.shape.potential:
+            reach = NORMAL * flow.error[0, 0]
+            return f"along the gradient of the given field, χ = {c_x:.4g} ± {reach:.2g}; up to {speed:.3g} {unit}/s"
         return (
             f"velocity as given, {changing}, times {c_x:.4g} along x and {c_y:.4g} along y; up to {speed:.3g} {unit}/s"
         )

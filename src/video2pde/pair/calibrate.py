@@ -312,7 +312,7 @@ def _draw_up(problem: PairProblem, point: Point, linear: Linear, boot: _Replicat
         std = boot.draws.std(axis=0, ddof=1)
         lines.append(_statistics(boot.draws, found, len(problem.times) / boot.length))
         lines.append(budget.rounding(encoding, boot.offset))
-    lines.append(budget.grid(discretisation_bias(problem, point, linear), found))
+    lines.append(budget.grid(discretisation_bias(problem, point), found))
     halves = _compare_halves(problem, point, linear)
     lines.append(budget.lack_of_fit(encoding, found, halves.beyond_noise(std), halves.reach_beyond_noise(std)))
     lines.append(budget.encoder(encoding, found))
@@ -345,38 +345,33 @@ def _compare_halves(problem: PairProblem, point: Point, whole: Linear) -> Halves
     return Halves(np.asarray(steps[0] - steps[1]), np.asarray(noisier), np.asarray(farther))
 
 
-def discretisation_bias(problem: PairProblem, point: Point, linear: Linear) -> Array:
+def discretisation_bias(problem: PairProblem, point: Point) -> Array:
     """Return what grid and scheme add to the coefficients of laws that are given exactly, (K,).
 
-    The laws are rolled out on half the pitch and put through the same fit (see ``calibration.finer``). Zero where the
-    finer grid cannot carry them, or where a mask leaves no finer truth.
+    The laws are rolled out on half the pitch and put through the same fit (see ``calibration.finer``), without a mask:
+    the finer truth has no part that does not obey them. Zero where the finer grid cannot carry them.
     """
-    grid, nothing = problem.scene.grid, np.zeros(len(point.law.vector))
-    if problem.scene.outside is not None:
+    nothing = np.zeros(len(point.law.vector))
+    truth = _finer_truth(problem, point)
+    if not np.isfinite(truth).all():
         return nothing
+    windows = [replace(window, values=own, outside=None) for window, own in zip(problem.windows, truth, strict=True)]
+    scene = Scene(problem.scene.grid, problem.scene.settings, workers=problem.scene.workers)
+    known = replace(problem, windows=(windows[0], windows[1]), scene=scene)
+    found = _start_at(known, point.law, known.first_start())
+    return nothing if found.failure else found.linear(problem.split.counted).solve()[: len(nothing)]
+
+
+def _finer_truth(problem: PairProblem, point: Point) -> Frames:
+    """Roll the laws out on half the pitch, and bring them back to the window's grid as a recording would."""
+    grid = problem.scene.grid
     fine, cells = halve_pitch(grid), grid.pitch == "cells"
     start = np.stack([refine_frame(smooth_frame(part), fine) for part in point.initial])
     truth = np.empty_like(problem.values)
-    for part, found, reasons in roll_chunks(
-        [point.law], start[None], problem.times, Scene(fine, problem.scene.settings)
-    ):
-        if reasons[0]:
-            return nothing
-        for index in (0, 1):
-            values = found[0, index]
+    scene = Scene(fine, problem.scene.settings, workers=problem.scene.workers)
+    for part, found, _ in roll_chunks([point.law], start[None], problem.times, scene):
+        for index, values in enumerate(found[0]):
             truth[index, part] = (
                 deconvolve_cells(average_cells(values).astype(np.float32)) if cells else values[:, ::2, ::2]
             )
-    own = np.empty_like(truth)
-    for part, found, reasons in roll_chunks([point.law], truth[None, :, 0].astype(float), problem.times, problem.scene):
-        if reasons[0]:
-            return nothing
-        own[:, part] = found[0]
-    # what the fit would do to data that are ``truth``: its rollout from their first frame is ``own``
-    slope = np.zeros(len(linear.hessian))
-    laws, around = problem.laws_around(point.law, point.jacobian_start, point.modes)
-    for part, found, _ in roll_chunks(laws, around, problem.times, problem.scene):
-        pictures = problem.derivatives(found, problem.steps(point.law))
-        products = inner_products(pictures, (own - truth)[None, :, part].astype(float), problem.scale)
-        slope += np.where(problem.split.counted[part, None, None], products, 0.0).sum(axis=0)[:, 0]
-    return linear.solve(slope)[: len(nothing)]
+    return truth

@@ -1,26 +1,31 @@
 """Test of fit of two laws: what they leave of the weak system against what noise must leave, and who is suspected.
 
-Weak residuals are averages over test functions, nearly free of noise (see ``fit``). A law passes where it leaves no
-more than noise does, within chance. Each term that the law does not have stands as a suspect: how much of what is left
-would it remove, and how probable is that by chance.
+Weak residuals are averages over test functions, nearly free of noise (see ``fit``). A law passes where its own fit in
+weak form leaves no more than noise does, within chance. Each term that the law does not have stands as a suspect: how
+much of what is left would it remove, and how probable is that by chance. Weak form and rollout weigh scales and times
+differently: where they find coefficients that differ by more than both intervals allow, nobody knows which is nearer to
+the truth, and the interval holds both (``fit.consistency``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from video2pde.agreement import NORMAL
+from video2pde.calibration.budget import LACK_OF_FIT
 from video2pde.discovery.regression import solve_columns
 from video2pde.discovery.weak import WeakSystem
+from video2pde.estimate import Estimate
 from video2pde.field import Encoding
 from video2pde.pair.calibrate import PairCalibration
 from video2pde.pair.discover import allowed, count_independent, make_columns, RANK
 from video2pde.pair.fields import Pair
-from video2pde.pair.law import PairLaw
 from video2pde.pair.noise import expected_residual, measure_memory
 from video2pde.pair.weak import PairColumns
 from video2pde.settings import Settings
@@ -52,13 +57,17 @@ class PairSuspect:
 
 @dataclass(frozen=True)
 class PairFit:
-    """The test of one law: shares of ‖b‖² that it leaves and that noise must leave, the limit, and the suspects."""
+    """The test of one law: shares of ‖b‖² that it leaves and that noise must leave, the limit, and the suspects.
+
+    ``apart``: by term, how far an interval must reach because weak form and rollout disagree.
+    """
 
     field: str
     unexplained: float
     expected: float
     limit: float
     suspects: tuple[PairSuspect, ...]
+    apart: Mapping[str, float] = dataclass_field(default_factory=dict)
 
     @property
     def passes(self) -> bool:
@@ -76,28 +85,62 @@ def check_laws(
     noise = [measure_memory(part) for part in train.fields]
     encoded = [_is_encoded(part.encoding) for part in train.fields]
     return {
-        name: tuple(
-            _check(columns, systems[n], n, found.law_within(), noise[n], encoded[n]) for n in range(len(FIELDS))
-        )
+        name: tuple(_check(columns, systems[n], n, found, noise[n], encoded[n]) for n in range(len(FIELDS)))
         for name, found in calibrations.items()
     }
+
+
+def widen(calibration: PairCalibration, tests: Sequence[PairFit]) -> PairCalibration:
+    """Widen intervals, in quadrature, where weak form and rollout disagree; values stay as they are."""
+    reach = {(test.field, name): more for test in tests for name, more in test.apart.items()}
+    if not reach:
+        return calibration
+    wider = {field: dict(estimates) for field, estimates in calibration.estimates.items()}
+    for (field, name), more in reach.items():
+        found = wider[field][name]
+        below, above = (float(np.hypot(end - found.value, more)) for end in (found.low, found.high))
+        wider[field][name] = Estimate(found.value, found.value - below, found.value + above)
+    lack = np.array([reach.get(key, 0.0) for key in calibration.law.keys])
+    lines = tuple(
+        replace(line, uncertainty=np.hypot(line.uncertainty, lack)) if line.name == LACK_OF_FIT else line
+        for line in calibration.budget
+    )
+    return replace(calibration, estimates=wider, budget=lines)
 
 
 def _is_encoded(encoding: Encoding | None) -> bool:
     return encoding is not None and encoding.b_frames is not None
 
 
-def _check(columns: PairColumns, system: WeakSystem, index: int, law: PairLaw, noise: float, encoded: bool) -> PairFit:
+def _check(
+    columns: PairColumns, system: WeakSystem, index: int, found: PairCalibration, noise: float, encoded: bool
+) -> PairFit:
     field, independent = FIELDS[index], count_independent(columns)
-    own = law.law(field)
-    signal = max(float(system.b @ system.b), 1e-300)
-    theta = system.columns(tuple(own))
-    residual = system.b - theta @ np.array(list(own.values()))
+    names = tuple(found.estimates[field])
+    signal, theta = max(float(system.b @ system.b), 1e-300), system.columns(names)
+    values = solve_columns(theta, system.b, RANK)
+    residual = system.b - theta @ values
+    own = dict(zip(names, values.tolist(), strict=True))
     expected = expected_residual(columns, system.centres, index, own, noise) * len(system.b) / signal
     limit = allowed(float(expected), independent) + (ENCODED**2 if encoded else 0.0)
-    left = float(residual @ residual) / signal
+    left = float(residual @ residual)
+    # overlapping test functions count as the independent ones among them
+    variance = np.diag(np.linalg.pinv(theta.T @ theta)) * left / max(independent - len(names), 1.0)
+    errors = dict(zip(names, (NORMAL * np.sqrt(variance)).tolist(), strict=True))
     suspects = _suspects(field, system, own, residual, independent)
-    return PairFit(field, left, float(expected), limit, suspects)
+    return PairFit(field, left / signal, float(expected), limit, suspects, _apart(found.estimates[field], own, errors))
+
+
+def _apart(
+    estimates: Mapping[str, Estimate], weak: Mapping[str, float], errors: Mapping[str, float]
+) -> dict[str, float]:
+    """Return how far intervals must reach where the weak form finds something else: to the end of its own."""
+    reach = {}
+    for name, estimate in estimates.items():
+        gap = abs(weak[name] - estimate.value)
+        if estimate.has_interval and gap > np.hypot((estimate.high - estimate.low) / 2, errors[name]):
+            reach[name] = gap + errors[name]
+    return reach
 
 
 def _suspects(

@@ -242,7 +242,7 @@ def _calibration(run: PairRun) -> Section | None:
     sentence = (
         f"{'One system was' if many == 1 else f'{many} systems were'} fitted to the rollout of the whole training "
         "window; intervals come from a block bootstrap of the residuals, and from what grid, grey levels and encoder "
-        "leave uncertain."
+        "leave uncertain; where the weak form finds something else, they hold both."
     )
     return Section("calibration", "Coefficients", sentence, tuple(items))
 
@@ -257,6 +257,9 @@ def _fit(run: PairRun) -> Section | None:
         if failing
         else "Both laws leave no more of the weak signal than noise does."
     )
+    apart = [f"{describe(get_pair_term(name)).text} in {test.field}_t" for test in tests for name in test.apart]
+    if apart:
+        sentence += f" Weak form and rollout disagree beyond both intervals about {', '.join(apart)}."
     return Section("fit", "Test of fit", sentence, (to_table(tables.list_fit(run)),))
 
 

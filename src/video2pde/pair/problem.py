@@ -7,6 +7,7 @@ amplitudes of the changes of the start that look like a change of a coefficient,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,8 +31,9 @@ Frames = NDArray[np.float32]
 
 LEAST_NOISE = 0.002
 """Noise that is at least counted, as a share of a field's range: a law is never better than that."""
-BASE_PASSES = 2
-"""How often the frames that start the Jacobian are brought back to the initial time."""
+CALM = 0.05
+"""Change (rms) since the first frame, as a share of a field's range, up to which a frame helps to estimate it: what is
+brought back over more would carry the start's own errors along, which reactions multiply."""
 MODE_STEP = 1e-3
 """Step of the differences along a mode of the start, as a share of the field's range."""
 
@@ -58,7 +60,7 @@ class PairProblem:
         ranges = np.array([float(np.quantile(w.values, 0.999) - np.quantile(w.values, 0.001)) for w in windows])
         noise = np.array([noise_variance(window) for window in windows])
         weights = 1 / np.maximum(noise, (LEAST_NOISE * ranges) ** 2 + 1e-300)
-        count = max(1, min(settings.rollout.start_frames, len(train) // 8))
+        count = max(1, min(settings.rollout.start_frames, len(train) // 8, _calm_frames(windows, ranges)))
         scene = Scene.of(train, settings.rollout, settings.run.workers)
         return cls((windows[0], windows[1]), scene, FrameSplit.in_order(len(train), count), weights, ranges, count)
 
@@ -94,16 +96,12 @@ class PairProblem:
 
     def first_start(self) -> Array:
         """Estimate the initial frames by straight lines through the first few."""
-        return np.stack([smooth_frame(initial_frame(window, self.start_frames)) for window in self.windows])
+        return _smooth(np.stack([initial_frame(window, self.start_frames) for window in self.windows]))
 
     def corrected_start(self, law: PairLaw, start: Array) -> tuple[Array, Array]:
         """Estimate the initial frames twice: from the first frames for the rollout, from the next for the Jacobian."""
-        smooth = np.stack([smooth_frame(part) for part in start])
-        better = self._bring_back(law, smooth, self.split.start)
-        base = np.stack([smooth_frame(part) for part in self.values[:, self.split.base].mean(axis=1).astype(float)])
-        for _ in range(BASE_PASSES):
-            base = np.stack([smooth_frame(part) for part in self._bring_back(law, base, self.split.base)])
-        return better, base
+        better = self._bring_back(law, _smooth(start), self.split.start)
+        return better, _smooth(self._bring_back(law, _smooth(better), self.split.base))
 
     def _bring_back(self, law: PairLaw, start: Array, frames: NDArray[np.bool_]) -> Array:
         """Return mean_k [u_k − (û_k − û_0)] over some frames: what they were at the initial time, by the law."""
@@ -143,6 +141,22 @@ class PairProblem:
         """Turn those rollouts (1 + K + modes, …) into the Jacobian's pictures (K + modes, …)."""
         sizes = np.concatenate([steps, np.full(len(rollouts) - 1 - len(steps), MODE_STEP)])
         return np.asarray((rollouts[1:] - rollouts[0]) / sizes.reshape(-1, *[1] * (rollouts.ndim - 1)))
+
+
+def _smooth(frames: Array) -> Array:
+    """Take pixel noise off both fields' initial frames."""
+    return np.stack([smooth_frame(part) for part in frames])
+
+
+def _calm_frames(windows: Sequence[Window], ranges: Array) -> int:
+    """Count the frames, from the first on, in which neither field has changed much."""
+    count = min(len(window.values) for window in windows)
+    for window, reach in zip(windows, ranges, strict=True):
+        for frame in range(1, count):
+            if float(np.sqrt(np.mean((window.values[frame] - window.values[0]) ** 2))) > CALM * reach:
+                count = frame
+                break
+    return count
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from video2pde.errors import InputError
 from video2pde.field import Field
 from video2pde.pair.fields import load_arrays, Pair
 from video2pde.progress import Progress
 from video2pde.recording.read import read_recording
-from video2pde.recording.source import hash_recording, open_recording
+from video2pde.recording.source import FILM_SUFFIXES, hash_recording, open_recording
 from video2pde.settings import RecordingSettings, Settings
 
 ALONE: dict[str, tuple[Any, Any]] = {
@@ -69,10 +71,17 @@ def read_pair(path: str | Path, settings: Settings, progress: Progress | None = 
     for (place, own), name in zip(places, names, strict=True):
         alone = chosen.model_copy(update={**held, **own, "channels": None, "second": None})
         found = read_recording(place, alone, progress)
-        fields.append(found.field)
+        fields.append(_as_encoded(found.field, place))
         warnings += [f"{name}: {text}" for text in found.warnings]
         notes += [f"{name}: {text}" for text in found.field.provenance.notes]
     return PairRecording(Pair(fields[0], fields[1], names), tuple(warnings), tuple(notes))
+
+
+def _as_encoded(field: Field, place: Path) -> Field:
+    """Say of a film that an encoder was at work, even one that made no frame from those around it."""
+    if place.suffix.lower() not in FILM_SUFFIXES or field.encoding is None or field.encoding.b_frames is not None:
+        return field
+    return replace(field, encoding=replace(field.encoding, b_frames=np.zeros(len(field), bool)))
 
 
 def _select(pair: Pair, settings: RecordingSettings) -> Pair:

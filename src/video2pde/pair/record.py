@@ -17,7 +17,7 @@ from video2pde.field import Windows
 from video2pde.files import plain_json
 from video2pde.numbers import format_estimate
 from video2pde.pair.calibrate import PairCalibration
-from video2pde.pair.check import PairFit
+from video2pde.pair.check import PairFit, widen
 from video2pde.pair.discover import EquationSearch, PairDiscovery
 from video2pde.pair.evaluate import PairScore, PairScores
 from video2pde.pair.fields import Pair
@@ -61,11 +61,17 @@ class PairRun:
     def windows(self) -> Windows | None:
         return None if self.pair is None else choose_windows(self.pair.u, self.settings)
 
+    @cached_property
+    def laws(self) -> Mapping[str, PairCalibration]:
+        """The calibrated systems by name, with what the test of fit adds to their intervals."""
+        tests = self.fit or {}
+        return {name: widen(found, tests.get(name, ())) for name, found in (self.calibration or {}).items()}
+
     @property
     def chosen(self) -> PairCalibration | None:
         """The chosen system, calibrated; None where there is none, or none yet."""
         name = None if self.selection is None else self.selection.chosen
-        return None if name is None or self.calibration is None else self.calibration[name]
+        return None if name is None else self.laws.get(name)
 
     @property
     def chosen_fit(self) -> tuple[PairFit, ...]:
@@ -157,10 +163,10 @@ def describe_pair(run: PairRun) -> dict[str, Any]:
                 "dt": pair.u.dt,
             },
             "selected": None if run.chosen is None else _law(run.chosen, pair.grid.unit),
-            "alternatives": [_law((run.calibration or {})[name], pair.grid.unit) for name in selection.alternatives],
+            "alternatives": [_law(run.laws[name], pair.grid.unit) for name in selection.alternatives],
             "fit": _fit(run.chosen_fit),
             "search": {search.field: _search(search) for search in run.discovery.searches},
-            "selection": {"digest": selection.digest, "candidates": list(run.calibration or {})},
+            "selection": {"digest": selection.digest, "candidates": list(run.laws)},
             "validation": _scores(run.validation),
             "test": _test(test, selection.chosen),
             "warnings": list(run.warnings),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from video2pde.pair.calibrate import PairCalibration
-from video2pde.pair.check import PairFit
+from video2pde.pair.check import PairFit, widen
 from video2pde.pair.discover import PairDiscovery
 from video2pde.pair.evaluate import PairScore, PairScores
 from video2pde.selection.choose import Verdict
@@ -53,6 +53,7 @@ def select_law(
     scores : of their rollouts over the validation window.
     settings : those of the selection.
     """
+    calibrations = {name: widen(found, fits.get(name, ())) for name, found in calibrations.items()}
     able = {name: score for name, score in scores.laws.items() if _usable(calibrations[name], score)}
     if not able:
         return PairSelection("no_law", _why_none(calibrations, scores)).frozen(calibrations)

@@ -83,7 +83,7 @@ def list_calibrated(run: PairRun) -> Sheet:
             "coefficient": estimate,
             "unit": coefficient_units(get_pair_term(term), run.unit),
         }
-        for name, found in (run.calibration or {}).items()
+        for name, found in run.laws.items()
         for field in FIELDS
         for term, estimate in found.estimates[field].items()
     ]
@@ -102,7 +102,7 @@ def list_budget(run: PairRun) -> Sheet:
             "shift": float(line.shift[place]),
             "uncertainty": float(line.uncertainty[place]),
         }
-        for name, found in (run.calibration or {}).items()
+        for name, found in run.laws.items()
         for place, (field, term) in enumerate(found.law.keys)
         for line in found.budget
     ]

@@ -19,6 +19,7 @@ from av.video.stream import VideoStream
 
 from video2pde.errors import InputError
 from video2pde.recording.base import DamagedError, Frame, Header, Mix, neighbours, Picture, to_grey
+from video2pde.recording.chroma import spread, stored_as
 
 FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 RGB = ("r", "g", "b")
@@ -126,15 +127,20 @@ class PixelFormat:
 
     def _mix(self, frame: VideoFrame, mix: Mix) -> Picture:
         """Add weighted colours, on the scale of the luma Y: R = Y + 2(1 − k_r) C_r, B = Y + 2(1 − k_b) C_b."""
-        frame = frame.reformat(format=_planes(self.bits))
+        stored = stored_as(frame.format.name, self.bits)
+        frame = frame if frame.format.name == stored else frame.reformat(format=stored)
         k_r, k_g, k_b = self.luma
         # green is what is left of the luma: G = (Y − k_r R − k_b B)/k_g
         red, blue = mix[0] - mix[1] * k_r / k_g, mix[2] - mix[1] * k_b / k_g
         middle, scale = np.float32(2.0 ** (self.bits - 1)), 219 / 224 if self.limited else 1.0
         picture = self._plane(frame, 0).astype(np.float32)
-        for number, weight in ((1, 2 * (1 - k_b) * blue), (2, 2 * (1 - k_r) * red)):
-            if weight:
-                picture += np.float32(scale * weight) * (self._plane(frame, number) - middle)
+        differences = [
+            np.float32(scale * weight) * (self._plane(frame, number) - middle)
+            for number, weight in ((1, 2 * (1 - k_b) * blue), (2, 2 * (1 - k_r) * red))
+            if weight
+        ]
+        if differences:
+            picture += spread(np.sum(differences, axis=0), picture.shape, stored)
         return picture
 
 

@@ -79,6 +79,24 @@ class Settings(Section):
         rollout = values.get("rollout")
         return {**values, "rollout": {**(rollout if isinstance(rollout, dict) else {}), "boundary": "open"}}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _carry_along_a_gradient(cls, values: Any) -> Any:
+        """Estimate one factor on a given gradient: it is the same along both axes."""
+        if not isinstance(values, dict) or not isinstance(values.get("drift"), dict):
+            return values
+        if values["drift"].get("potential") is None:
+            return values
+        if values["drift"].get("velocity") is not None:
+            raise ValueError("drift.potential and drift.velocity are two ways to say what carries u; give one")
+        regression = values.get("regression")
+        known = regression if isinstance(regression, dict) else {}
+        if known.get("drift", "scale") != "scale":
+            raise ValueError(
+                f"drift.potential has one factor for both axes: regression.drift is not '{known['drift']}'"
+            )
+        return {**values, "regression": {**known, "drift": "scale"}}
+
     @model_validator(mode="after")
     def _let_vary_what_can(self) -> Settings:
         """Refuse what cannot be told apart from a coefficient that varies, or is not fitted beside one."""

@@ -59,6 +59,11 @@ class DriftSettings(Section):
     velocity: str | None = Field(
         None, description="file (.npz, .nc) with the velocity u, v on any grid, in place of the measured drift"
     )
+    potential: str | None = Field(
+        None,
+        description="file (.npz, .tif) with a field g(x, y) along whose gradient u is carried, χ ∇g·∇u with χ "
+        "estimated, in place of the measured drift",
+    )
     divergence: bool = Field(
         False, description="let the flow diverge, too; one film hardly tells that from a law that spreads"
     )

@@ -10,7 +10,7 @@ import numpy as np
 from video2pde.drift import Drift, estimate_drift, no_drift
 from video2pde.errors import StageError
 from video2pde.field import Field
-from video2pde.flow.given import read_velocity
+from video2pde.flow.given import read_potential, read_velocity
 from video2pde.recording.entering import entering_side
 from video2pde.settings import Settings
 
@@ -28,9 +28,11 @@ def measure_drift(known: Field, settings: Settings) -> Drift:
         return replace(no_drift(known).stopped(str(error)), notes=(f"no drift was measured: {error}",))
     if drift.empty_frames:
         drift = replace(drift, notes=(f"{len(drift.empty_frames)} frames without signal were interpolated",))
+    span = (float(known.times[0]), float(known.times[-1]))
     if settings.drift.velocity is not None:
-        span = (float(known.times[0]), float(known.times[-1]))
         return replace(drift, given=read_velocity(Path(settings.drift.velocity), known.grid, span))
+    if settings.drift.potential is not None:
+        return replace(drift, given=read_potential(Path(settings.drift.potential), known.grid, span))
     if settings.drift.flow == "none":
         return drift.stopped("the settings say so (drift.flow)")
     if not drift.velocity.any():

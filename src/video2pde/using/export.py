@@ -77,7 +77,11 @@ def _latex(model: SavedModel) -> str:
         *rows,
         r"\end{tabular}",
     ]
-    flow = [] if model.flow is None else [f"Beside the drift: {describe_flow(model.flow, model.grid)}."]
+    flow = (
+        []
+        if model.flow is None
+        else [f"Beside the drift: {describe_flow(model.flow, model.grid)}.".replace("χ", r"$\chi$")]
+    )
     flow += [f"{describe_map(each, model.law.coefficient(each.term), model.grid)}." for each in model.law.maps]
     return "\n".join([r"\begin{equation}", f"  {equation}", r"\end{equation}", *flow, *table]) + "\n"
 

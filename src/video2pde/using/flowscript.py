@@ -33,7 +33,9 @@ def flow_lines(model: SavedModel) -> list[str]:
     if flow is None:
         return []
     if flow.kind == "given":
-        raise InputError("a script cannot hold a velocity that was given as a file; export to json and use simulate")
+        raise InputError(
+            "a script cannot hold a velocity or a potential that was given as a file; export to json and use simulate"
+        )
     shape, grid = flow.shape, model.grid
     offset = 0.5 if grid.pitch == "cells" else 0.0
     rows = [f"    [{', '.join(f'{value:.10g}' for value in row)}]," for row in flow.coefficients]

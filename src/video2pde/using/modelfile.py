@@ -369,6 +369,7 @@ def _save_flow(flow: Flow) -> dict[str, Any]:
         "course": list(shape.course),
         "degree": shape.degree,
         "divergence": shape.divergence,
+        "potential": shape.potential,
         "coefficients": flow.coefficients.tolist(),
         "error": flow.error.tolist(),
     }

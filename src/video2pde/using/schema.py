@@ -108,6 +108,7 @@ class SavedFlow(Entry):
     course: Annotated[tuple[Number, ...], Limit(max_length=100)] = ()
     degree: Annotated[int, Limit(ge=1, le=9)] = 3
     divergence: bool = False
+    potential: bool = False
     coefficients: Annotated[list[list[Number]], Limit(min_length=1, max_length=100)]
     error: Annotated[list[list[Number]], Limit(max_length=100)] = Limit(default_factory=list)
     given: Annotated[list[list[list[list[Number]]]], Limit(max_length=200)] | None = None
@@ -119,7 +120,7 @@ class SavedFlow(Entry):
         if self.course and (self.in_time > 1 or len(self.course) < 4):
             raise InputError("the course of a flow needs four values or more, and modes that change together")
         in_time = (self.in_time, self.divergence, self.course)
-        shape = FlowShape(self.kind, self.extent, self.span, self.splines, *in_time, degree=self.degree)
+        shape = FlowShape(self.kind, self.extent, self.span, self.splines, *in_time, self.degree, self.potential)
         values = _table(self.coefficients)
         error = _table(self.error) if self.error else np.zeros_like(values)
         if self.kind != "given":

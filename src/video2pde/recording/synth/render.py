@@ -337,16 +337,22 @@ def _see(case: Case, camera: Camera, shot: Shot, solver: str) -> Iterator[NDArra
 
 
 def _to_planes(picture: Picture) -> Planes:
-    """Round to 8 bits of limited range; colour by the matrix of BT.709, its differences averaged over 2 × 2 pixels."""
+    """Round to 8 bits of limited range; colour by the matrix of BT.709, its differences halved as H.264 places them."""
     scale = WHITE - BLACK
     if picture.ndim == 2:
         grey = np.full((picture.shape[0] // 2, picture.shape[1] // 2), 128, dtype=np.uint8)
         return (BLACK + 0.5 + scale * picture).astype(np.uint8), grey, grey
     luma = np.tensordot(np.array(LUMA, dtype=np.float32), picture, axes=1)
     differences = ((picture[2] - luma) / (2 - 2 * LUMA[2]), (picture[0] - luma) / (2 - 2 * LUMA[0]))
-    halved = (d.reshape(d.shape[0] // 2, 2, d.shape[1] // 2, 2).mean(axis=(1, 3)) for d in differences)
-    blue, red = ((128.5 + CHROMA * d).astype(np.uint8) for d in halved)
+    blue, red = ((128.5 + CHROMA * halve(d)).astype(np.uint8) for d in differences)
     return (BLACK + 0.5 + scale * luma).astype(np.uint8), blue, red
+
+
+def halve(difference: NDArray[Any]) -> NDArray[Any]:
+    """Halve a colour difference as H.264 places it: on every second column, between every two rows."""
+    rows = difference.reshape(difference.shape[0] // 2, 2, -1).mean(axis=1)
+    padded = np.pad(rows, ((0, 0), (1, 1)), mode="edge")
+    return np.asarray(0.25 * padded[:, :-2] + 0.5 * padded[:, 1:-1] + 0.25 * padded[:, 2:])[:, ::2]
 
 
 def _vignette(camera: Camera) -> Picture | None:

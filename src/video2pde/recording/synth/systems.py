@@ -213,16 +213,6 @@ def _reagents_start(y: Array, x: Array, rng: np.random.Generator) -> tuple[Array
     return np.minimum(u, 0.95) + 0.05, np.minimum(w, 0.95) + 0.05
 
 
-FEED, KILL, RED, GREEN = 0.037, 0.06, 0.85, 2.0
-"""Of Gray–Scott; and how bright u and w are shown: u at rest is 1, which would be white."""
-GRAY_SCOTT = (
-    {"laplacian": 0.9, "u_w_squared": -1.0, "constant": FEED, "u": -FEED},
-    {
-        "laplacian_w": 0.45,
-        "u_w_squared": 1.0,
-        "w": -(FEED + KILL),
-    },
-)
 EXCITABLE = (
     {"laplacian": 10.0, "u": -0.12, "u_squared": 1.32, "u_cubed": -1.2, "w": -1.2},
     {
@@ -246,18 +236,31 @@ def _shown(start: Start, u: tuple[float, float], w: tuple[float, float]) -> Star
     return begin
 
 
+def gray_scott(
+    feed: float = 0.037, kill: float = 0.06, du: float = 0.9, dw: float = 0.45, shown: tuple[float, float] = (0.85, 2.0)
+) -> System:
+    """Make Gray–Scott, u_t = D_u Δu − uw² + F(1 − u), w_t = D_w Δw + uw² − (F + k)w.
+
+    ``shown``: how bright u and w are; u at rest is 1, which would be white.
+    """
+    red, green = (0.0, shown[0]), (0.0, shown[1])
+    u = {"laplacian": du, "u_w_squared": -1.0, "constant": feed, "u": -feed}
+    w = {"laplacian_w": dw, "u_w_squared": 1.0, "w": -(feed + kill)}
+    return System(
+        "gray-scott",
+        f"Gray–Scott: u is fed and eaten by w, which decays; shown are {shown[0]:g} u and {shown[1]:g} w",
+        scaled(u, "u", red, green),
+        scaled(w, "w", red, green),
+        _shown(_gray_scott_start, red, green),
+        duration=600.0,
+        step=1.0,
+    )
+
+
 SYSTEMS: Mapping[str, System] = {
     system.name: system
     for system in (
-        System(
-            "gray-scott",
-            "Gray–Scott: u is fed and eaten by w, which decays; shown are 0.85 u and 2 w",
-            scaled(GRAY_SCOTT[0], "u", (0.0, RED), (0.0, GREEN)),
-            scaled(GRAY_SCOTT[1], "w", (0.0, RED), (0.0, GREEN)),
-            _shown(_gray_scott_start, (0.0, RED), (0.0, GREEN)),
-            duration=600.0,
-            step=1.0,
-        ),
+        gray_scott(),
         System(
             "fitzhugh-nagumo",
             "FitzHugh–Nagumo: waves of excitation u, and the recovery w behind them",

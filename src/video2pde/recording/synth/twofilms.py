@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from video2pde.errors import InputError, StageError
 from video2pde.files import atomic_path, atomic_write
 from video2pde.progress import Progress
-from video2pde.recording.synth.render import BLACK, BT709, Camera, CHROMA, ENCODERS, LIMITED, LUMA, WHITE
+from video2pde.recording.synth.render import BLACK, BT709, Camera, CHROMA, ENCODERS, halve, LIMITED, LUMA, WHITE
 from video2pde.recording.synth.systems import sample_system, System
 
 Array = NDArray[np.float64]
@@ -132,18 +132,11 @@ def _planes(picture: Array, pixels: str) -> tuple[NDArray[np.uint8], ...]:
     luma = LUMA[0] * red + LUMA[1] * green + LUMA[2] * BLUE
     differences = [(BLUE - luma) / (2 - 2 * LUMA[2]), (red - luma) / (2 - 2 * LUMA[0])]
     if pixels == "yuv420p":
-        differences = [_halve(d) for d in differences]
+        differences = [halve(d) for d in differences]
     return (
         (BLACK + 0.5 + (WHITE - BLACK) * luma).astype(np.uint8),
         *((128.5 + CHROMA * d).astype(np.uint8) for d in differences),
     )
-
-
-def _halve(difference: Array) -> Array:
-    """Halve a colour difference as H.264 places it: on every second column, between every two rows."""
-    rows = difference.reshape(difference.shape[0] // 2, 2, -1).mean(axis=1)
-    padded = np.pad(rows, ((0, 0), (1, 1)), mode="edge")
-    return np.asarray(0.25 * padded[:, :-2] + 0.5 * padded[:, 1:-1] + 0.25 * padded[:, 2:])[:, ::2]
 
 
 def _wrap(planes: tuple[NDArray[np.uint8], ...], pixels: str) -> VideoFrame:

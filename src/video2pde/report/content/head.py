@@ -136,6 +136,12 @@ def _law(story: Story) -> tuple[Equation | None, tuple[Coefficient, ...]]:
         _coefficient(Math(f"c_{axis}", f"c_{axis}"), f"drift along {axis} over the measured one", estimate, "1")
         for axis, estimate in scales.items()
     )
+    flow = chosen.model.flow
+    if flow is not None and flow.shape.potential:
+        mobility = chosen.drift_scale["x"]
+        drift = (
+            _coefficient(Math("\\chi", "χ"), "along the gradient of the given field", mobility, f"{story.unit}²/s"),
+        )
     derived = tuple(
         _coefficient(Math(number.symbol, number.symbol), number.meaning, number.estimate, number.unit)
         for number in find_derived(chosen)

@@ -1,0 +1,211 @@
+"""The films of every kind of law that docs/which-laws.md names, beyond the scoreboard's; fixed before any was run.
+
+One field: 320 × 320 pixels, 150 frames, noise of 1 %, quality 20, read to 64 × 64 cells (fourth derivatives: 400 and
+80). Where the search can hold a law's terms, it has to find them; families of terms, tensors and maps are asked
+for as a user asks for them. Two fields: colours as H.264 stores them (4:2:0), 400 × 400 pixels, 100 frames, 80 cells.
+
+The first film of Gray–Scott is the one that reading and fitting of two fields were mended on; all others are checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from video2pde.recording.synth import Camera, Case, Drift, Law, make_system, Medium, Plume, System
+from video2pde.recording.synth.further import Further
+from video2pde.recording.synth.populations import Bleached
+from video2pde.recording.synth.systems import gray_scott
+
+NOISE, QUALITY = 0.01, 20
+SEARCH = {"search.over": "subsets"}
+
+
+@dataclass(frozen=True)
+class LawFilm:
+    """A film of one field: what is filmed, how it is asked for, and what else must come out.
+
+    ``derived``: numbers that follow from the coefficients, by symbol; ``directions``: of a tensor, along and across;
+    ``pixels``, ``cells``: along each side of the picture and of the grid; ``spacing``, ``domain``:
+    of the solver's grid.
+    """
+
+    name: str
+    case: Case
+    ask: Mapping[str, Any]
+    derived: Mapping[str, float] = field(default_factory=dict)
+    directions: tuple[float, float] | None = None
+    pixels: int = 320
+    cells: int = 64
+    seed: int = 700
+    spacing: float = 2.0
+    domain: float | None = None
+
+    @property
+    def camera(self) -> Camera:
+        return Camera(size=(self.pixels, self.pixels), frames=150, noise=NOISE, crf=QUALITY, seed=self.seed)
+
+
+def _plume(seed: int, peak: float = 0.6, size: float = 1.2) -> Plume:
+    return Plume(peak, seed=seed, size=size, shape="spots" if seed % 2 else "fingers")
+
+
+def _case(name: str, law: Law, seed: int, background: float, **more: Any) -> Case:
+    plume = _plume(seed, more.pop("peak", 0.6), more.pop("size", 1.2))
+    return Case(name, law, Drift((0.1, -0.08)), plume, background, **more)
+
+
+def _further(laplacian: float = 0.0, **more: float) -> Law:
+    return Law(laplacian=laplacian, further=Further(**more))
+
+
+LAWS: tuple[LawFilm, ...] = (
+    LawFilm(
+        "power law",
+        _case("power", _further(porous_power=4.0, exponent=1.4), 41, 0.2),
+        {"regression.law": "porous-power"},
+        {"m": 1.4},
+        seed=701,
+        spacing=1.6,
+        domain=340.0,
+    ),
+    LawFilm(
+        "uptake",
+        _case("uptake", _further(0.9, uptake=-0.012, half_saturation=0.25), 42, 0.3),
+        {"regression.law": "uptake"},
+        {"K": 0.25},
+        seed=702,
+    ),
+    LawFilm(
+        "saturation",
+        _case("saturation", _further(0.9, saturation=-0.02), 43, 0.25),
+        {"regression.law": "saturation,laplacian"},
+        seed=703,
+    ),
+    LawFilm(
+        "bistable",
+        _case("bistable", Law(u=-0.06, u_squared=0.26, laplacian=0.8, further=Further(u_cubed=-0.2)), 44, 0.22),
+        SEARCH,
+        {"alpha": 0.3},
+        seed=704,
+    ),
+    LawFilm(
+        "Cahn-Hilliard",
+        _case("cahn-hilliard", _further(6.6, porous=-30.0, porous_squared=30.0, biharmonic=-10.0), 45, 0.2),
+        {"regression.law": "cahn-hilliard"},
+        pixels=400,
+        cells=80,
+        seed=705,
+        spacing=1.5,
+        domain=340.0,
+    ),
+    LawFilm(
+        "thin film",
+        _case("thin-film", _further(0.4, biharmonic=-14.0), 46, 0.2, size=1.0),
+        SEARCH,
+        pixels=400,
+        cells=80,
+        seed=706,
+    ),
+    LawFilm(
+        "porous",
+        _case("porous", _further(0.5, porous=2.5), 47, 0.2),
+        SEARCH,
+        seed=707,
+    ),
+    LawFilm(
+        "tensor",
+        _case("tensor", Law(laplacian=1.2), 48, 0.1, medium=Medium(anisotropy=0.4, turned=-50.0)),
+        SEARCH,
+        directions=(1.68, 0.72),
+        seed=708,
+    ),
+    LawFilm(
+        "map: halves",
+        _case("halves", Law(laplacian=1.4), 49, 0.1, medium=Medium(halves=0.3), size=1.5),
+        {"maps.vary": {"laplacian": "space"}},
+        seed=709,
+    ),
+    LawFilm(
+        "map: bump",
+        _case("bump", Law(laplacian=1.3), 50, 0.1, medium=Medium(bump=0.8, bump_width=18.0)),
+        {"maps.vary": {"laplacian": "space"}},
+        seed=710,
+    ),
+    LawFilm(
+        "map: slowing",
+        _case("slowing", Law(laplacian=1.6), 51, 0.1, medium=Medium(slowing=0.4)),
+        {"maps.vary": {"laplacian": "time"}},
+        seed=711,
+    ),
+    LawFilm(
+        "map: C with a bump",
+        _case("C-bump", Law(grad_squared=8.0, laplacian=0.7), 52, 0.1, medium=Medium(bump=0.8), size=1.0),
+        {"maps.vary": {"laplacian": "space"}},
+        pixels=400,
+        cells=80,
+        seed=712,
+        spacing=1.4,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class RecoveryFilm:
+    """A film of a recovery after a bleach: which law of one or two populations it must be, and its parameters."""
+
+    name: str
+    case: Bleached
+    law: str
+    truth: Mapping[str, float]
+    seed: int
+
+
+POPULATIONS: tuple[RecoveryFilm, ...] = (
+    RecoveryFilm("recovery: one", Bleached(45.0, share=1.0), "single", {"D": 45.0}, 721),
+    RecoveryFilm("recovery: immobile", Bleached(60.0, share=0.65), "mobile-immobile", {"D": 60.0, "M": 0.65}, 722),
+    RecoveryFilm(
+        "recovery: two D",
+        Bleached(110.0, slow=6.0, share=0.55),
+        "two-diffusions",
+        {"D1": 110.0, "D2": 6.0, "p": 0.55},
+        723,
+    ),
+    RecoveryFilm(
+        "recovery: exchange",
+        Bleached(90.0, bind=0.07, release=0.05),
+        "exchange",
+        {"D": 90.0, "k_on": 0.07, "k_off": 0.05},
+        724,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PairFilm:
+    """A film of two fields, and what is not default about how it is read."""
+
+    name: str
+    system: System
+    seed: int
+    tuned_on: bool = False
+    pixels: int = 400
+    cells: int = 80
+    frames: int = 100
+
+    @property
+    def camera(self) -> Camera:
+        return Camera(
+            size=(self.pixels, self.pixels), border=0, frames=self.frames, noise=NOISE, crf=QUALITY, seed=self.seed
+        )
+
+
+PAIRS: tuple[PairFilm, ...] = (
+    PairFilm("Gray-Scott", make_system("gray-scott", 1), 0, tuned_on=True),
+    PairFilm("Gray-Scott, seed 11", make_system("gray-scott", 11), 731),
+    PairFilm("Gray-Scott, seed 12", make_system("gray-scott", 12), 732),
+    PairFilm("Gray-Scott, other", replace(gray_scott(0.042, 0.061, 1.0, 0.5, (0.8, 1.8)), seed=13), 733),
+    PairFilm("FitzHugh-Nagumo", make_system("fitzhugh-nagumo", 21), 734),
+    PairFilm("A + B", make_system("reagents", 22), 735),
+)
