@@ -120,7 +120,9 @@ class SavedFlow(Entry):
         if self.course and (self.in_time > 1 or len(self.course) < 4):
             raise InputError("the course of a flow needs four values or more, and modes that change together")
         in_time = (self.in_time, self.divergence, self.course)
-        shape = FlowShape(self.kind, self.extent, self.span, self.splines, *in_time, self.degree, self.potential)
+        shape = FlowShape(
+            self.kind, self.extent, self.span, self.splines, *in_time, self.degree, potential=self.potential
+        )
         values = _table(self.coefficients)
         error = _table(self.error) if self.error else np.zeros_like(values)
         if self.kind != "given":
