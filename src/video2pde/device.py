@@ -107,8 +107,13 @@ def to_host(values: Any) -> Any:
     return values if isinstance(values, np.ndarray) else np.asarray(values)
 
 
-def resident(values: np.ndarray[Any, Any]) -> Any:
-    """Put an array on JAX's device, once as long as it lives: a recording is asked for at every step of a fit."""
+def resident(values: Any) -> Any:
+    """Put an array on JAX's device, once as long as it lives: a recording is asked for at every step of a fit.
+
+    One that is there already is handed back.
+    """
+    if not isinstance(values, np.ndarray):
+        return values
     key = id(values)
     if key not in _RESIDENT:
         _RESIDENT[key] = load_jax().numpy.asarray(values)
