@@ -10,6 +10,7 @@ from calibration_problems import known_problem, SETTINGS
 
 from video2pde.calibration import Problem
 from video2pde.calibration.bootstrap import bootstrap_fit
+from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import compare_halves, fit_rollout
 from video2pde.calibration.growth import largest_gain, refit_with_start
 from video2pde.calibration.simplex import rollout_mse
@@ -63,6 +64,7 @@ def test_a_fit_its_replicates_and_its_front() -> None:
     for one, other in zip(*fronts, strict=True):
         assert_same(*(np.array(list(each.coefficients.values())) for each in (one, other)))
     assert_same(*(compare_halves(each, fit).apart for each in on_both(problem)))
+    assert_same(*(fit.coefficients + discretisation_bias(each, fit) for each in on_both(problem)))
     errors = [rollout_mse(each, each.scene(fit.values, fit.start)) for each in on_both(problem)]
     assert errors[1] == pytest.approx(errors[0], rel=1e-10)
 

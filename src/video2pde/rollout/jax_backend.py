@@ -8,7 +8,7 @@ asked for travels. Batches and runs of frames have few sizes, so that few progra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, TYPE_CHECKING
 
 import jax
@@ -23,10 +23,9 @@ from video2pde.parallel import map_threads
 from video2pde.rollout import driver
 from video2pde.rollout.batching import batch_size, frames_at_once
 from video2pde.rollout.jax_loop import Bounds, CLIP, compile_loop, Course, Law, State
-from video2pde.rollout.jax_stage import reach
+from video2pde.rollout.jax_stage import is_polynomial, reach
 from video2pde.rollout.kernels import Structure
 from video2pde.terms import Term
-from video2pde.terms.parse import U, U_X, U_Y
 
 if TYPE_CHECKING:
     from video2pde.rollout.task import Scheme, Task
@@ -91,7 +90,7 @@ def group_tasks(tasks: Sequence[Task]) -> list[list[int]]:
     """Tell which simulations can be one batch; laws of polynomial terms can, with coefficients of zero."""
     groups: dict[Any, list[int]] = {}
     for n, task in enumerate(tasks):
-        together = not task.mapped and all(_is_polynomial(term) for term in task.model.terms)
+        together = not task.mapped and all(is_polynomial(term) for term in task.model.terms)
         law = None if together else task.model.terms
         sizes = (len(task.fields), task.mapped, len(task.coefficients))
         groups.setdefault((law, task.restart, task.times.tobytes(), task.flows, sizes), []).append(n)
@@ -101,14 +100,9 @@ def group_tasks(tasks: Sequence[Task]) -> list[list[int]]:
 def _all_terms(tasks: Sequence[Task], vocabulary: tuple[Term, ...]) -> tuple[Term, ...]:
     """Return the terms of a group's program: its own, and those of other laws that may run with it."""
     own = tuple(dict.fromkeys(term for task in tasks for term in task.model.terms))
-    if tasks[0].mapped or not all(_is_polynomial(term) for term in own):
+    if tasks[0].mapped or not all(is_polynomial(term) for term in own):
         return own
-    return tuple(dict.fromkeys([*(term for term in vocabulary if _is_polynomial(term)), *own]))
-
-
-@lru_cache(maxsize=1024)
-def _is_polynomial(term: Term) -> bool:
-    return all(part.density.is_polynomial(U, U_X, U_Y) for part in term.parts)
+    return tuple(dict.fromkeys([*(term for term in vocabulary if is_polynomial(term)), *own]))
 
 
 class DeviceBatch:

@@ -7,16 +7,18 @@ interval, or have failed, stay as they are. The stability bound is a branch of i
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
 from video2pde.rollout import driver
-from video2pde.rollout.jax_stage import Stage, wide, written_out
-from video2pde.rollout.jax_tiles import in_tiles, Tiles
+from video2pde.rollout.jax_stage import is_polynomial, Stage, wide, written_out
 from video2pde.rollout.kernels import IMAGINARY_LIMIT, Structure, symbol_peak
 from video2pde.rollout.task import BLOW_UP, CLIP_SHARE
+
+if TYPE_CHECKING:
+    from video2pde.rollout.jax_tiles import Tiles
 
 CLIP = {"off": 0, "on": 1, "auto": 2}
 """The setting ``rollout.clip`` as programs are given it: one serves all."""
@@ -110,11 +112,15 @@ def compile_loop(structure: Structure, boundary: str, restart: bool, reader: str
     ``reader``: how neighbours are read; None: as is fastest on JAX's device.
     """
     chosen = reader or FASTEST.get(jax.default_backend(), "padded")
-    tiles = None
-    if chosen == "tiled":
-        chosen = "gathered"
-        tiles = Tiles(Stage(structure, boundary, chosen), boundary) if in_tiles(structure, boundary) else None
-    return jax.jit(_Loop(Stage(structure, boundary, chosen), structure, restart, tiles).advance)
+    stage, tiles = Stage(structure, boundary, "gathered" if chosen == "tiled" else chosen), None
+    # flows, maps, edges that no place of a picture is, and all but powers of u and its slopes are left to XLA
+    plain = not (structure.flow or structure.mapped) and all(is_polynomial(term) for term in structure.terms)
+    if chosen == "tiled" and plain and boundary != "open":
+        # Pallas comes with what it needs for a GPU, which not every machine has
+        from video2pde.rollout.jax_tiles import Tiles
+
+        tiles = Tiles(stage, boundary)
+    return jax.jit(_Loop(stage, structure, restart, tiles).advance)
 
 
 class _Loop:
@@ -197,7 +203,7 @@ class _Loop:
             u, removed = self._step(s, h, moves, over, bounds, law)
         else:
             v = over.v + jnp.stack([s.t, s.t + h, s.t + 0.5 * h])[..., None] * over.slope
-            u, removed = self.tiles.step(s.u, h, moves, v, over.flow, over.c, bounds, law.g)
+            u, removed = self.tiles.step(s.u, h, moves, v, over.c, bounds, law.g)
         lost = s.lost + jnp.where(moves, removed, 0.0)
         broken = jnp.where(jnp.isfinite(lost), driver.CLIPPED, driver.BLOWN_UP)
         ended = jnp.where(lost <= bounds.allowed, driver.OK, broken)

@@ -8,6 +8,7 @@ one, with the terms of all and coefficients of zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ from video2pde.maps import in_divergence_form
 from video2pde.rollout.kernels import stability_limit, Structure, symbol_peak
 from video2pde.rollout.mapped import corners
 from video2pde.terms import Part, Term
-from video2pde.terms.parse import U
+from video2pde.terms.parse import U, U_X, U_Y
 from video2pde.terms.stencil import radius, stencil
 from video2pde.terms.term import compile_expression, jet_symbol, Order
 
@@ -84,6 +85,12 @@ READERS: dict[str, Callable[[jax.Array, str, int], Read]] = {"padded": Padded, "
 def reach(structure: Structure) -> int:
     """Return how far the stencil of a structure reaches, in cells."""
     return max([1, structure.accuracy // 2, *(radius(term, structure.accuracy) for term in structure.terms)])
+
+
+@lru_cache(maxsize=1024)
+def is_polynomial(term: Term) -> bool:
+    """Tell whether a term is made of powers of u and its slopes: zero times it is zero, whatever they are."""
+    return all(part.density.is_polynomial(U, U_X, U_Y) for part in term.parts)
 
 
 def wide(values: jax.Array) -> jax.Array:
