@@ -99,11 +99,11 @@ def compare(name: str, run: Callable[[str], Any], numbers: Callable[[Any], np.nd
 
 def bench_rollouts() -> Iterator[Row]:
     """Batches of rollouts of C on three grids; the last frame alone is fetched."""
-    sizes = ((200, 605), (512, 61), (1024, 31)) if not SMALL else ((48, 21), (64, 11))
-    for size, frames in sizes:
+    sizes = ((200, 605, (1, 16, 64)), (512, 241, (64,)), (1024, 121, (64,)))
+    for size, frames, counts in sizes if not SMALL else ((48, 21, (1, 16)), (64, 11, (1, 16))):
         grid = Grid(size, size, float(size), float(size))
         times, velocity = np.arange(frames) * DT, np.tile(DRIFT, (frames, 1))
-        for count in (1, 16, 64) if not SMALL else (1, 16):
+        for count in counts:
             models = [Model.of({"grad_squared": 9.005 * (1 + 1e-3 * n), "laplacian": 0.666}) for n in range(count)]
 
             def run(device: str, grid: Grid = grid, models: list[Model] = models) -> list[np.ndarray]:
@@ -247,7 +247,7 @@ def bench_profile() -> Iterator[Row]:
         models = [Model.of({"grad_squared": 9.005 * (1 + 1e-3 * n), "laplacian": 0.666}) for n in range(count)]
         scheme = Scheme(device="gpu")
         tasks = [prepare_task(model, plume(grid)[None], times, grid, velocity, scheme.settings) for model in models]
-        for reader in READERS:
+        for reader in (*READERS, "tiled"):
             batch = DeviceBatch(tasks, grid, scheme)
             with double():
                 loop = compile_loop(batch.structure, "replicate", False, reader)

@@ -1,10 +1,15 @@
-"""Blocks of frames, drawn with replacement: their order, their length, and the size of what is drawn."""
+"""Blocks of frames, drawn with replacement: their order, their length, and the size of what is drawn.
+
+Residuals lie in memory, or on a device as an array of JAX.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
+
+from video2pde.device import namespace, to_host
 
 Array = NDArray[np.float64]
 
@@ -22,7 +27,7 @@ def block_length(residuals: NDArray[np.float32], picture: Array, wanted: int | s
     """
     frames = len(residuals)
     if wanted == "automatic":
-        length = politis_white(np.asarray(np.einsum("tyx,yx->t", residuals, picture), float))
+        length = politis_white(np.asarray(namespace(residuals).einsum("tyx,yx->t", residuals, picture), float))
     else:
         length = round(np.sqrt(frames)) if isinstance(wanted, str) else wanted
     return int(np.clip(length, 1, max(1, frames // 2)))
@@ -34,7 +39,11 @@ def residual_sizes(residuals: NDArray[np.float32], weight: Array, length: int) -
     Under a law that grows, what is left in late frames is larger than noise; drawn into the first frames it would be
     amplified once more. So residuals are drawn in units of their size, and take the size of the frame they are put in.
     """
-    power = np.array([float(np.vdot(weight, frame**2)) for frame in residuals]) / weight.sum()
+    if namespace(residuals) is np:
+        sums = np.array([float(np.vdot(weight, frame**2)) for frame in residuals])
+    else:
+        sums = to_host(namespace(residuals).einsum("yx,tyx->t", weight, residuals**2))
+    power = sums / weight.sum()
     return np.asarray(np.sqrt(np.maximum(uniform_filter1d(power, length, mode="nearest"), 1e-30)))
 
 

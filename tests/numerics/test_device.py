@@ -10,6 +10,7 @@ from calibration_problems import known_problem, SETTINGS
 
 from video2pde.calibration import Problem
 from video2pde.calibration.bootstrap import bootstrap_fit
+from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import compare_halves, fit_rollout
 from video2pde.calibration.growth import largest_gain, refit_with_start
 from video2pde.calibration.simplex import rollout_mse
@@ -63,6 +64,7 @@ def test_a_fit_its_replicates_and_its_front() -> None:
     for one, other in zip(*fronts, strict=True):
         assert_same(*(np.array(list(each.coefficients.values())) for each in (one, other)))
     assert_same(*(compare_halves(each, fit).apart for each in on_both(problem)))
+    assert_same(*(fit.coefficients + discretisation_bias(each, fit) for each in on_both(problem)))
     errors = [rollout_mse(each, each.scene(fit.values, fit.start)) for each in on_both(problem)]
     assert errors[1] == pytest.approx(errors[0], rel=1e-10)
 
@@ -87,19 +89,21 @@ def plume() -> np.ndarray:
 
 
 @pytest.mark.parametrize("boundary", ["replicate", "periodic"])
-def test_looking_neighbours_up_gives_the_same(boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    times, models = np.linspace(0, 1, 6), [Model.of({"porous": 0.4})]
+@pytest.mark.parametrize("reader", ["gathered", "tiled"])
+def test_looking_neighbours_up_gives_the_same(reader: str, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    times, models = np.linspace(0, 1, 6), [Model.of({"porous": 0.4}), Model.of({"laplacian": 1.5})]
     settings = RolloutSettings(boundary=boundary)
 
     def looked_up(structure: Structure, boundary: str, restart: bool) -> object:
-        return compile_loop(structure, boundary, restart, "gathered")
+        return compile_loop(structure, boundary, restart, reader)
 
     monkeypatch.setattr("video2pde.rollout.jax_backend.compile_loop", looked_up)
     ours, theirs = (
-        simulate_batch(models, plume(), times, GRID, None, Scheme(settings, device=device))[0].values
-        for device in ("cpu", "gpu")
+        simulate_batch(models, plume(), times, GRID, None, Scheme(settings, device=device)) for device in ("cpu", "gpu")
     )
-    np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-13)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one.substeps, other.substeps)
+        np.testing.assert_allclose(other.values, one.values, rtol=0, atol=1e-13)
 
 
 def test_laws_of_a_vocabulary_share_one_program(monkeypatch: pytest.MonkeyPatch) -> None:

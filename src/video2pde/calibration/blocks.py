@@ -113,13 +113,17 @@ class Drift(Block):
 
     def draw(self, rollout: Array, window: Window) -> Array:
         """Return −û_x and −û_y; no difference across the picture's left and right edge."""
-        xp, grid = namespace(rollout), window.grid
-        none = xp.zeros_like(rollout[:, :, :1])
+        grid = window.grid
+        if namespace(rollout) is not np:
+            from video2pde.calibration.jax_sums import slopes
+
+            drawn: Array = slopes(rollout, grid.dx, grid.dy)
+            return drawn
+        none = np.zeros_like(rollout[:, :, :1])
         across = [none, (rollout[:, :, :-2] - rollout[:, :, 2:]) / (2 * grid.dx), none]
         ends = [(rollout[:, [k]] - rollout[:, [k + 1]]) / grid.dy for k in (0, -2)]
         down = [ends[0], (rollout[:, :-2] - rollout[:, 2:]) / (2 * grid.dy), ends[1]]
-        slopes: Array = xp.stack([xp.concatenate(across, axis=2), xp.concatenate(down, axis=1)])
-        return slopes
+        return np.stack([np.concatenate(across, axis=2), np.concatenate(down, axis=1)])
 
     def weigh(self, scene: Scene, times: Array) -> Array:
         """Return ∂X/∂p: how far each unknown has moved the picture by each time."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from video2pde.calibration.fit import Fit
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.replicates import linear_world, refit, Sample, World
 from video2pde.calibration.restart import Draw, draw_restarted, restarted_blocks
-from video2pde.device import to_host
+from video2pde.device import namespace, resident, to_host
 from video2pde.field import Light
 from video2pde.progress import Progress
 from video2pde.resampling import block_length, draw_blocks, residual_sizes
@@ -86,14 +87,16 @@ def bootstrap_fit(
     if isinstance(world, str) or residuals is None:
         reason = "the fitted law's own rollout could not be completed"
         return _summarise(problem, fit, 1, [reason] * settings.replicates)
-    length = block_length(residuals, fit.start * problem.window.weight, settings.block_length)
+    with problem.window.arithmetic():
+        length = block_length(residuals, fit.start * problem.window.weight, settings.block_length)
     frames, seeds = len(problem.window.times), [(settings.seed, index) for index in range(settings.replicates)]
     together = max(len(seeds), 1) if problem.window.on_device else BATCH
     batches = [seeds[begin : begin + together] for begin in range(0, len(seeds), together)]
     samples: list[Sample] = []
     if settings.bootstrap == "residual":
-        size = residual_sizes(residuals, problem.window.weight, length)
-        residuals /= size[:, None, None].astype(np.float32)
+        with problem.window.arithmetic():
+            size = residual_sizes(residuals, problem.window.weight, length)
+            residuals /= size[:, None, None].astype(np.float32)
         for batch in batches:
             order = np.stack([draw_blocks(frames, length, np.random.default_rng(seed)) for seed in batch])
             samples.append(Sample(residuals, size, order))
@@ -151,13 +154,15 @@ def _residuals(world: World) -> Frames | None:
     """
     window, fit, scene = world.problem.window, world.fit, world.scene
     agreed = scene.start + (window.values.mean(axis=0) - world.mean)
+    if window.on_device:
+        there: Frames | None = _residuals_there(world, [fit.start, agreed])
+        return there
     residuals = empty(window.values.shape, np.float32)
 
     def leave(start: Array) -> float:
         """Write down what a start leaves unexplained, and return how much it is."""
-        with window.arithmetic():
-            for frames, values in window.predict([scene.model], start, scene.velocity[None], world.problem.rollout):
-                residuals[frames] = to_host((window.seen(frames) - values[0]).astype(np.float32))
+        for frames, values in window.predict([scene.model], start, scene.velocity[None], world.problem.rollout):
+            residuals[frames] = (window.seen(frames) - values[0]).astype(np.float32)
         return float(np.vdot(residuals, residuals)) if _all_finite(residuals) else np.inf
 
     # one after the other into the same place: two sets of residuals would take as much again
@@ -170,6 +175,23 @@ def _residuals(world: World) -> Frames | None:
     # what stays the same in all frames is no noise, and would shift every replicate alike
     residuals -= residuals.mean(axis=0)
     return residuals
+
+
+def _residuals_there(world: World, starts: list[Array]) -> Any:
+    """Do the same on a device, where there is room for what all starts leave, and where it stays."""
+    from video2pde.calibration.jax_sums import leave_over, squares
+
+    window, scene, parts = world.problem.window, world.scene, []
+    usable = [start for start in starts if np.isfinite(start).all()]
+    models, velocity = [scene.model] * len(usable), np.stack([scene.velocity] * len(usable))
+    with window.arithmetic():
+        for frames, values in window.predict(models, np.stack(usable), velocity, world.problem.rollout):
+            parts.append(leave_over(values, resident(window.values), frames.start))
+        left = namespace(parts[0]).concatenate(parts, axis=1)
+        costs = np.nan_to_num(to_host(squares(left)), nan=np.inf)
+        # the last of those that are equal
+        chosen = left[len(costs) - 1 - int(np.argmin(costs[::-1]))]
+        return chosen - chosen.mean(axis=0) if costs.min() < np.inf else None
 
 
 def _all_finite(frames: Frames) -> bool:

@@ -17,6 +17,7 @@ from video2pde.calibration.fit import correct_start, evaluate, Fit
 from video2pde.calibration.growth import refit_with_start
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.start import initial_frame, start_modes
+from video2pde.calibration.window import Window
 from video2pde.field.cells import average_cells, deconvolve_cells, halve_pitch, refine_frame
 from video2pde.rollout.simulate import simulate_chunks
 from video2pde.rollout.start import smooth_frame
@@ -24,6 +25,9 @@ from video2pde.rollout.task import Scheme
 from video2pde.room import empty
 
 Array = NDArray[np.float64]
+
+CHUNK = 32
+"""Frames of the finer grid that go forward together."""
 
 
 def discretisation_bias(problem: Problem, fit: Fit) -> Array:
@@ -58,10 +62,20 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
     start = refine_frame(smooth_frame(fit.start), fine)
     scene = problem.scene(fit.values, fit.start)
     values = empty(window.values.shape, np.float32)
-    scheme = Scheme(problem.rollout, workers=problem.workers, device=window.device)
-    for frames, rollouts, _ in simulate_chunks([scene.model], start, window.times, fine, scene.velocity[None], scheme):
-        for place, points in zip(values[frames], rollouts[0], strict=True):
-            place[:] = average_cells(points[None])[0] if cells else points[::2, ::2]
+    if window.device == "gpu":
+        from video2pde.calibration.jax_sums import coarsen
+
+        finer = Window(values[:, :0, :0], window.times, fine, np.zeros((0, 0)), device="gpu")
+        rollouts = finer.predict([scene.model], start, scene.velocity[None], problem.rollout, chunk=CHUNK)
+        with finer.arithmetic():
+            for frames, (there,) in rollouts:
+                values[frames] = coarsen(there) if cells else there[:, ::2, ::2]
+        return values
+    scheme = Scheme(problem.rollout, workers=problem.workers)
+    truth = simulate_chunks([scene.model], start, window.times, fine, scene.velocity[None], scheme, CHUNK)
+    for frames, (points,), _ in truth:
+        for place, frame in zip(values[frames], points, strict=True):
+            place[:] = average_cells(frame[None])[0] if cells else frame[::2, ::2]
         if cells:
             values[frames] = deconvolve_cells(values[frames])
     return values

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from video2pde.calibration.blocks import Scene, Unknowns
 from video2pde.calibration.window import CHUNK, Window
 from video2pde.compiled import njit
-from video2pde.device import namespace
+from video2pde.device import namespace, resident
 from video2pde.parallel import map_threads
 from video2pde.settings import RolloutSettings
 
@@ -171,12 +171,12 @@ class Look:
 
     def _compare(self, frames: slice, values: Array, steps: Array) -> Chunk:
         """Take the error and the pictures of some frames from the rollouts (model, t, y, x)."""
-        xp = namespace(values)
+        if self.window.on_device:
+            return self._compare_there(frames, values, steps)
         rollout, base = values[-1] if self.base is not None else values[0], values[0]
         # what has failed stays missing to the last frame
-        if not xp.isfinite(values[:, -1]).all():
-            failed = frames.start + int(xp.argmin(xp.isfinite(values).all(axis=(0, 2, 3))))
-            return Chunk(frames, rollout, base, values[:0], f"the rollout failed before frame {failed}")
+        if not np.isfinite(values[:, -1]).all():
+            return _failed(frames, values, np.asarray(np.isfinite(values).all(axis=(0, 2, 3))))
         differences = values[1 : len(steps) + 1] - base
         differences /= steps[:, None, None, None]
         # copies: the rollouts of the neighbours are let go
@@ -185,10 +185,26 @@ class Look:
         del values
         pictures = self.unknowns.pictures(differences, base, self.window)
         error = rollout - self.window.seen(frames)
-        columns = xp.concatenate([*pictures, error[None]])
-        if self.window.floor > -np.inf:
-            columns = columns * np.stack([self.window.above_floor(frame) for frame in range(frames.start, frames.stop)])
-        return Chunk(frames, rollout, base, columns)
+        return Chunk(frames, rollout, base, self._above_floor(frames, np.concatenate([*pictures, error[None]])))
+
+    def _compare_there(self, frames: slice, values: Any, steps: Array) -> Chunk:
+        """Do the same on a device, in few programs: each call of one takes as long as a pass over small pictures."""
+        from video2pde.calibration import jax_sums
+
+        reached = np.asarray(jax_sums.reached(values))
+        if not reached[-1]:
+            return _failed(frames, values, reached)
+        base, differences, last = jax_sums.take_apart(values, steps)
+        rollout: Any = base if self.base is None else last
+        pictures: Any = self.unknowns.pictures(differences, base, self.window)
+        columns: Any = jax_sums.columns(pictures, rollout, resident(self.window.values), frames.start)
+        return Chunk(frames, rollout, base, self._above_floor(frames, columns))
+
+    def _above_floor(self, frames: slice, columns: Array) -> Array:
+        """Leave out what lies below the window's floor, of pictures and error alike."""
+        if self.window.floor == -np.inf:
+            return columns
+        return columns * np.stack([self.window.above_floor(frame) for frame in range(frames.start, frames.stop)])
 
     def linearise(self, counted: NDArray[np.bool_], keep: Callable[[Chunk], None] | None = None) -> Linear | str:
         """Return the normal equations, or why the rollout could not be completed; ``keep`` is given every chunk."""
@@ -208,6 +224,12 @@ class Look:
                     keep(chunk)
                 del chunk
         return grams
+
+
+def _failed(frames: slice, values: Array, reached: NDArray[np.bool_]) -> Chunk:
+    """Say which frame was the first that not all rollouts (model, t, y, x) have reached."""
+    failed = frames.start + int(np.argmin(reached))
+    return Chunk(frames, values[-1], values[0], values[:0], f"the rollout failed before frame {failed}")
 
 
 def inner_products(left: Any, right: Any, weight: Array, workers: int = 1) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +116,15 @@ class _Truth:
         self.first = np.empty((len(self._starts), *shape), np.float32)
 
     def see(self, chunk: Chunk) -> None:
-        for number, frame in enumerate(to_host(chunk.base.astype(np.float32)), start=chunk.frames.start):
+        base = chunk.base.astype(np.float32)
+        if namespace(base) is not np:
+            self._sum = self._sum + base.sum(axis=0)
+            self._count += len(base)
+            here = [n for n in self._starts if chunk.frames.start <= n < chunk.frames.stop]
+            if here:
+                self.first[[self._starts[n] for n in here]] = base[np.array(here) - chunk.frames.start]
+            return
+        for number, frame in enumerate(base, start=chunk.frames.start):
             self._sum += frame
             self._count += 1
             if number in self._starts:
@@ -123,7 +132,8 @@ class _Truth:
 
     @property
     def mean(self) -> Frames:
-        return (self._sum.astype(float) / self._count).astype(np.float32)
+        mean: Frames = (to_host(self._sum).astype(float) / self._count).astype(np.float32)
+        return mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +152,35 @@ class Sample:
 
     def errors(self, truth: Frames, order: NDArray[np.int64]) -> Frames:
         """Return errors in units of their size, (m, t, y, x), for frames of the truth (t, y, x): the caller's own."""
+        return np.array(self.residuals(truth)[None]) if callable(self.residuals) else self.residuals[order]
+
+    def compare(self, values: Any, truth: Any, part: slice) -> Any:
+        """Return what rollouts (m, t, y, x) of some frames differ by from the replicates, in single precision."""
+        size, order = self.size[part].astype(np.float32), self.order[:, part]
+        if namespace(values) is np:
+            # in place: what the replicates of all workers take counts
+            drawn = self.errors(truth, order)
+            drawn *= size[:, None, None]
+            drawn += truth
+            errors = values.astype(np.float32)
+            errors -= drawn
+            return errors
+        from video2pde.calibration.jax_sums import replicate_errors
+
         if callable(self.residuals):
-            return np.array(self.residuals(to_host(truth))[None])
-        return self.residuals[order] if namespace(truth) is np else resident(self.residuals)[order]
+            drawn, order = self.residuals(to_host(truth)), np.arange(len(truth))[None]
+            return replicate_errors(values, truth, drawn, order, size)
+        return replicate_errors(values, truth, resident(self.residuals), order, size)
 
     def start_noise(self, world: World) -> Array:
         """Return what the fit gets wrong of each initial frame: the mean error of the first frames, (m, y, x)."""
         first = np.flatnonzero(world.problem.split.start)
         share = self.size[first] / len(first)
+        if world.problem.window.on_device and not callable(self.residuals):
+            from video2pde.calibration.jax_sums import start_noise
+
+            with world.problem.window.arithmetic():
+                return np.array(start_noise(resident(self.residuals), self.order[:, first], share))
         return np.stack(
             [np.tensordot(share, self.errors(world.first, drawn[None, first])[0], axes=1) for drawn in self.order]
         )
@@ -212,13 +243,8 @@ class _Side:
         """Go on to the frames that pass, and sum up the errors of the rollouts against each replicate."""
         world, sample, weight = self._world, self._sample, self._world.problem.window.weight
         part, values = self._rollouts.advance(passing.frames.stop - passing.frames.start)[:2]
-        # in place: what the replicates of all workers take counts
-        drawn = sample.errors(passing.truth, sample.order[:, part])
-        drawn *= sample.size[part, None, None].astype(np.float32)
-        drawn += passing.truth
-        errors = values.astype(np.float32)
+        errors = sample.compare(values, passing.truth, part)
         del values
-        errors -= drawn
         if self._wanted:
             pictures = passing.pictures[: self.products.shape[2]]
             self.products[:, part] = inner_products(errors, pictures, weight).swapaxes(0, 1)

@@ -11,7 +11,7 @@ from scipy.ndimage import gaussian_filter
 
 from video2pde.calibration.blocks import Scene
 from video2pde.calibration.window import Window
-from video2pde.device import to_host
+from video2pde.device import resident
 from video2pde.field import Grid
 from video2pde.rollout.start import LEAST, line_at
 from video2pde.settings import RolloutSettings
@@ -44,7 +44,13 @@ def bring_back(window: Window, scene: Scene, frames: NDArray[np.bool_], settings
     with window.arithmetic():
         for chunk, values in first.predict([scene.model], scene.start, scene.velocity[None, :stop], settings):
             wanted = frames[chunk]
-            total += to_host((window.seen(chunk)[wanted] - (values[0][wanted] - scene.start)).sum(axis=0))
+            if window.on_device:
+                from video2pde.calibration.jax_sums import bring_back_frames
+
+                recorded = resident(window.values)
+                total += np.asarray(bring_back_frames(values[0], recorded, chunk.start, wanted, scene.start))
+            else:
+                total += (window.seen(chunk)[wanted] - (values[0][wanted] - scene.start)).sum(axis=0)
     return total / frames.sum() if np.isfinite(total).all() else scene.start
 
 

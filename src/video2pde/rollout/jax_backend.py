@@ -8,7 +8,8 @@ asked for travels. Batches and runs of frames have few sizes, so that few progra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TYPE_CHECKING
+from functools import partial
+from typing import Any, Literal, TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -18,20 +19,23 @@ from numpy.typing import NDArray
 from video2pde.device import double, load_jax
 from video2pde.errors import InputError
 from video2pde.field import Grid
+from video2pde.parallel import map_threads
 from video2pde.rollout import driver
 from video2pde.rollout.batching import batch_size, frames_at_once
 from video2pde.rollout.jax_loop import Bounds, CLIP, compile_loop, Course, Law, State
-from video2pde.rollout.jax_stage import reach
+from video2pde.rollout.jax_stage import is_polynomial, reach
 from video2pde.rollout.kernels import Structure
 from video2pde.terms import Term
-from video2pde.terms.parse import U, U_X, U_Y
 
 if TYPE_CHECKING:
     from video2pde.rollout.task import Scheme, Task
 
 Array = NDArray[Any]
+Workers = int | Literal["auto"]
 Outcome = tuple[int, int, NDArray[np.int64], float]
 
+FETCHED = 2**24
+"""Bytes that are fetched at a time."""
 ABSENT = -1
 """Status of a place in a batch that holds no simulation."""
 
@@ -43,35 +47,50 @@ def advance_with_jax(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Se
         chosen, values = [tasks[n] for n in members], [outs[n] for n in members]
         batch = DeviceBatch(chosen, grid, scheme)
         substeps = []
-        _store(values, chosen, 0, batch.first[None])
+        _store(values, chosen, 0, batch.first[None], scheme.workers)
         while not batch.done:
             begin = batch.frame + 1
             frames, used = batch.advance()
             substeps.append(used)
-            _store(values, chosen, begin, frames)
+            _store(values, chosen, begin, frames, scheme.workers)
         counts = np.concatenate([np.zeros((0, len(chosen))), *substeps]).astype(np.int64)
         for i, (n, end) in enumerate(zip(members, batch.ended(), strict=True)):
             outcomes[n] = (end[0], end[1], np.ascontiguousarray(counts[:, i]), end[2])
     return [outcomes[n] for n in range(len(tasks))]
 
 
-def _store(values: Sequence[Array], tasks: Sequence[Task], first: int, frames: jax.Array) -> None:
+def _store(values: Sequence[Array], tasks: Sequence[Task], first: int, frames: jax.Array, workers: Workers) -> None:
     """Fetch the frames (t, m, y, x) that are to be kept, in the number type in which they are."""
-    with double():
-        for i, (out, task) in enumerate(zip(values, tasks, strict=True)):
-            places = task.keep[first : first + len(frames)]
-            kept = np.flatnonzero(places >= 0)
-            if len(kept) == len(frames) > 0:
-                out[places] = np.asarray(frames[:, i].astype(out.dtype))
-            elif len(kept):
-                out[places[kept]] = np.asarray(frames[kept, i].astype(out.dtype))
+    places = np.stack([task.keep[first : first + len(frames)] for task in tasks])
+    wanted = np.flatnonzero((places >= 0).any(axis=0))
+    if not len(wanted):
+        return
+    # a few simulations at a time: memory that was fetched into once is used again
+    several = min(len(tasks), max(1, FETCHED // (values[0][0].nbytes * len(wanted))))
+
+    def put(first: int) -> None:
+        begin = min(first, len(tasks) - several)
+        with double():
+            fetched = np.asarray(_pick(frames, wanted, begin, several, values[0].dtype))
+        for i in range(first, min(first + several, len(tasks))):
+            mine = places[i, wanted] >= 0
+            values[i][places[i, wanted][mine]] = fetched[mine, i - begin]
+
+    map_threads(put, range(0, len(tasks), several), workers)
+
+
+@partial(jax.jit, static_argnames=("several", "kind"))
+def _pick(frames: jax.Array, wanted: Array, begin: int, several: int, kind: np.dtype[Any]) -> jax.Array:
+    """Take some of the frames (t, m, y, x) of ``several`` simulations, in a number type."""
+    some = jax.lax.dynamic_slice_in_dim(frames, begin, several, axis=1)
+    return some.at[wanted].get(mode="promise_in_bounds").astype(kind)
 
 
 def group_tasks(tasks: Sequence[Task]) -> list[list[int]]:
     """Tell which simulations can be one batch; laws of polynomial terms can, with coefficients of zero."""
     groups: dict[Any, list[int]] = {}
     for n, task in enumerate(tasks):
-        together = not task.mapped and all(_is_polynomial(term) for term in task.model.terms)
+        together = not task.mapped and all(is_polynomial(term) for term in task.model.terms)
         law = None if together else task.model.terms
         sizes = (len(task.fields), task.mapped, len(task.coefficients))
         groups.setdefault((law, task.restart, task.times.tobytes(), task.flows, sizes), []).append(n)
@@ -81,13 +100,9 @@ def group_tasks(tasks: Sequence[Task]) -> list[list[int]]:
 def _all_terms(tasks: Sequence[Task], vocabulary: tuple[Term, ...]) -> tuple[Term, ...]:
     """Return the terms of a group's program: its own, and those of other laws that may run with it."""
     own = tuple(dict.fromkeys(term for task in tasks for term in task.model.terms))
-    if tasks[0].mapped or not all(_is_polynomial(term) for term in own):
+    if tasks[0].mapped or not all(is_polynomial(term) for term in own):
         return own
-    return tuple(dict.fromkeys([*(term for term in vocabulary if _is_polynomial(term)), *own]))
-
-
-def _is_polynomial(term: Term) -> bool:
-    return all(part.density.is_polynomial(U, U_X, U_Y) for part in term.parts)
+    return tuple(dict.fromkeys([*(term for term in vocabulary if is_polynomial(term)), *own]))
 
 
 class DeviceBatch:
@@ -177,6 +192,8 @@ class DeviceBatch:
         with double():
             self._state, frames, used = self._loop(*self.inputs())
             self.frame = end
+            if frames.shape[:2] == (end - begin, self._count):
+                return frames, used
             return frames[: end - begin, : self._count], used[: end - begin, : self._count]
 
     def inputs(self) -> tuple[State, Law, Course]:
@@ -188,16 +205,17 @@ class DeviceBatch:
         which = np.minimum(np.arange(begin, begin + self._frames), end - 1)
         real, shape = self._real, self._grid.shape
         starts = np.zeros((1, *shape), real) if self._starts is None else self._starts[which].astype(real)
+        # in memory: the program takes them along when it is called
         return Course(
-            length=jnp.asarray(np.diff(self._times)[which].astype(real)),
-            exists=jnp.asarray(np.arange(begin, begin + self._frames) < end),
-            anew=jnp.asarray(self._anew[which]),
-            recheck=jnp.asarray(self._anew[which] | (self._rows > 1)),
-            velocity=jnp.asarray(self._velocity[np.minimum(np.arange(begin, begin + self._frames + 1), end)]),
-            factors=jnp.asarray(self._factors[which]),
-            row=jnp.asarray((which if self._rows > 1 else 0 * which).astype(np.int32)),
-            frame=jnp.asarray((which + 1).astype(np.int32)),
-            starts=jnp.asarray(starts),
+            length=np.diff(self._times)[which].astype(real),
+            exists=np.arange(begin, begin + self._frames) < end,
+            anew=self._anew[which],
+            recheck=self._anew[which] | (self._rows > 1),
+            velocity=self._velocity[np.minimum(np.arange(begin, begin + self._frames + 1), end)],
+            factors=self._factors[which],
+            row=(which if self._rows > 1 else 0 * which).astype(np.int32),
+            frame=(which + 1).astype(np.int32),
+            starts=starts,
         )
 
     def ended(self) -> list[tuple[int, int, float]]:

@@ -7,19 +7,22 @@ interval, or have failed, stay as they are. The stability bound is a branch of i
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
 from video2pde.rollout import driver
-from video2pde.rollout.jax_stage import Stage, wide, written_out
+from video2pde.rollout.jax_stage import is_polynomial, Stage, wide, written_out
 from video2pde.rollout.kernels import IMAGINARY_LIMIT, Structure, symbol_peak
 from video2pde.rollout.task import BLOW_UP, CLIP_SHARE
 
+if TYPE_CHECKING:
+    from video2pde.rollout.jax_tiles import Tiles
+
 CLIP = {"off": 0, "on": 1, "auto": 2}
 """The setting ``rollout.clip`` as programs are given it: one serves all."""
-FASTEST = {"gpu": "gathered", "cpu": "padded"}
+FASTEST = {"gpu": "tiled", "cpu": "padded"}
 """How neighbours are read fastest, by JAX's platform (``python -m benchmarks gpu``)."""
 
 
@@ -64,17 +67,17 @@ class Law(NamedTuple):
 class Course(NamedTuple):
     """Frame intervals (t,): their lengths, which exist, which begin anew (bounds are taken from the state), which ask
     for the stability bound, velocities (t + 1, m, 2), factors (t, m, l) of the flow, the row of the coefficients, the
-    number of the frame that is reached, and with restarts the frames (t, y, x) that begin them."""
+    number of the frame that is reached, and with restarts the frames (t, y, x) that begin them. They lie in memory."""
 
-    length: jax.Array
-    exists: jax.Array
-    anew: jax.Array
-    recheck: jax.Array
-    velocity: jax.Array
-    factors: jax.Array
-    row: jax.Array
-    frame: jax.Array
-    starts: jax.Array
+    length: Any
+    exists: Any
+    anew: Any
+    recheck: Any
+    velocity: Any
+    factors: Any
+    row: Any
+    frame: Any
+    starts: Any
 
 
 class _Crossing(NamedTuple):
@@ -109,14 +112,22 @@ def compile_loop(structure: Structure, boundary: str, restart: bool, reader: str
     ``reader``: how neighbours are read; None: as is fastest on JAX's device.
     """
     chosen = reader or FASTEST.get(jax.default_backend(), "padded")
-    return jax.jit(_Loop(Stage(structure, boundary, chosen), structure, restart).advance)
+    stage, tiles = Stage(structure, boundary, "gathered" if chosen == "tiled" else chosen), None
+    # flows, maps, edges that no place of a picture is, and all but powers of u and its slopes are left to XLA
+    plain = not (structure.flow or structure.mapped) and all(is_polynomial(term) for term in structure.terms)
+    if chosen == "tiled" and plain and boundary != "open":
+        # Pallas comes with what it needs for a GPU, which not every machine has
+        from video2pde.rollout.jax_tiles import Tiles
+
+        tiles = Tiles(stage, boundary)
+    return jax.jit(_Loop(stage, structure, restart, tiles).advance)
 
 
 class _Loop:
     """The rollout of one structure, as JAX traces it."""
 
-    def __init__(self, stage: Stage, structure: Structure, restart: bool) -> None:
-        self.stage = stage
+    def __init__(self, stage: Stage, structure: Structure, restart: bool, tiles: Tiles | None) -> None:
+        self.stage, self.tiles = stage, tiles
         self.flows, self.restart = structure.flow, restart
         self.advection = symbol_peak((1, 0), structure.accuracy) / IMAGINARY_LIMIT
 
@@ -144,9 +155,12 @@ class _Loop:
         zero, none = jnp.zeros_like(state.lost), jnp.zeros_like(state.age)
         left = jnp.where(course.exists[k], jnp.ones_like(none), none)
         ready = _Crossing(state.u, zero, left, state.rate, state.age, none, state.lost, state.status)
-        end = jax.lax.while_loop(
-            lambda s: jnp.any(self._active(s)), lambda s: self._substep(s, over, state.bounds, law), ready
-        )
+
+        def take(s: _Crossing) -> _Crossing:
+            return self._substep(s, over, state.bounds, law)
+
+        # the first one is taken without asking: an answer costs a device as much as a pass over small pictures
+        end = jax.lax.while_loop(lambda s: jnp.any(self._active(s)), take, take(ready))
         broken = (state.status == driver.OK) & (end.status != driver.OK)
         crossed = State(
             u=end.u,
@@ -177,9 +191,7 @@ class _Loop:
         """Choose the next substep of every simulation that is on its way, and take it."""
         active = self._active(s)
         due = active & (s.age >= driver.RECHECK)
-        rate = jax.lax.cond(
-            jnp.any(due), lambda: jnp.where(due, self.stage.bound(s.u, over.c, law.g), s.rate), lambda: s.rate
-        )
+        rate = self._rate(s, due, over, law)
         age = jnp.where(due, 0, s.age)
         wanted = (over.length - s.t) * (rate + over.carried) / law.safety
         # written so that a NaN counts as too much
@@ -187,7 +199,11 @@ class _Loop:
         left = jnp.where(possible, jnp.maximum(1, jnp.ceil(wanted)), 1).astype(s.left.dtype)
         h = (over.length - s.t) / left
         moves = active & possible
-        u, removed = self._step(s, h, moves, over, bounds, law)
+        if self.tiles is None:
+            u, removed = self._step(s, h, moves, over, bounds, law)
+        else:
+            v = over.v + jnp.stack([s.t, s.t + h, s.t + 0.5 * h])[..., None] * over.slope
+            u, removed = self.tiles.step(s.u, h, moves, v, over.c, bounds, law.g)
         lost = s.lost + jnp.where(moves, removed, 0.0)
         broken = jnp.where(jnp.isfinite(lost), driver.CLIPPED, driver.BLOWN_UP)
         ended = jnp.where(lost <= bounds.allowed, driver.OK, broken)
@@ -203,6 +219,15 @@ class _Loop:
             lost=lost,
             status=jnp.where(active, status, s.status),
         )
+
+    def _rate(self, s: _Crossing, due: jax.Array, over: _Interval, law: Law) -> jax.Array:
+        """Take the stability bound of those that are due."""
+        if self.tiles is not None:
+            return jnp.where(due, self.tiles.bound(s.u, due, over.c, law.g), s.rate)
+        rate: jax.Array = jax.lax.cond(
+            jnp.any(due), lambda: jnp.where(due, self.stage.bound(s.u, over.c, law.g), s.rate), lambda: s.rate
+        )
+        return rate
 
     def _step(
         self, s: _Crossing, h: jax.Array, moves: jax.Array, over: _Interval, bounds: Bounds, law: Law

@@ -7,7 +7,8 @@ one, with the terms of all and coefficients of zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ from video2pde.maps import in_divergence_form
 from video2pde.rollout.kernels import stability_limit, Structure, symbol_peak
 from video2pde.rollout.mapped import corners
 from video2pde.terms import Part, Term
-from video2pde.terms.parse import U
+from video2pde.terms.parse import U, U_X, U_Y
 from video2pde.terms.stencil import radius, stencil
 from video2pde.terms.term import compile_expression, jet_symbol, Order
 
@@ -86,12 +87,18 @@ def reach(structure: Structure) -> int:
     return max([1, structure.accuracy // 2, *(radius(term, structure.accuracy) for term in structure.terms)])
 
 
+@lru_cache(maxsize=1024)
+def is_polynomial(term: Term) -> bool:
+    """Tell whether a term is made of powers of u and its slopes: zero times it is zero, whatever they are."""
+    return all(part.density.is_polynomial(U, U_X, U_Y) for part in term.parts)
+
+
 def wide(values: jax.Array) -> jax.Array:
     """Give numbers (m,) of simulations the axes of a picture."""
     return values[:, None, None]
 
 
-def differ(read: Read, order: Order, g: jax.Array, accuracy: int) -> jax.Array:
+def differ(read: Read, order: Order, g: Any, accuracy: int) -> jax.Array:
     """Apply the central difference of D^order; ``g`` (2,): 1/Δx, 1/Δy."""
     total: Any = 0.0
     for offset, weight in stencil(order, 1.0, 1.0, accuracy).items():
@@ -117,21 +124,25 @@ class Stage:
     ) -> jax.Array:
         """Return u_t of pictures under velocities v (m, 2), a flow (m, 2, y, x), coefficients c (m, K) and maps."""
         read = self._reader(u, self._boundary, self._reach)
-        along = (wide(v[:, 0]), wide(v[:, 1])) if flow is None else tuple(wide(v[:, n]) + flow[:, n] for n in (0, 1))
-        total = -along[0] * differ(read, (1, 0), g, self.accuracy) - along[1] * differ(read, (0, 1), g, self.accuracy)
-        for n, term in enumerate(self.terms):
-            if n in self.mapped:
-                field = self._reader(maps[:, self.mapped.index(n)], self._around, self._reach)
-                for part in term.parts:
-                    total = total + self._apply_mapped(part, read, field, g)
-                continue
-            value: Any = 0.0
-            for part in term.parts:
-                value = value + self._apply_part(part, read, g)
-            total = total + wide(c[:, n]) * value
+        along = [wide(v[:, n]) if flow is None else wide(v[:, n]) + flow[:, n] for n in (0, 1)]
+        total = self.change(read, along, {n: wide(c[:, n]) for n in range(len(self.terms)) if n not in self.mapped}, g)
+        for place, n in enumerate(self.mapped):
+            field = self._reader(maps[:, place], self._around, self._reach)
+            for part in self.terms[n].parts:
+                total = total + self._apply_mapped(part, read, field, g)
         return total
 
-    def _apply_part(self, part: Part, read: Read, g: jax.Array) -> jax.Array:
+    def change(self, read: Read, along: Sequence[jax.Array], c: Mapping[int, jax.Array], g: Any) -> jax.Array:
+        """Return u_t of what is read, under velocities along x and y and the coefficients of terms, by their place."""
+        total = -along[0] * differ(read, (1, 0), g, self.accuracy) - along[1] * differ(read, (0, 1), g, self.accuracy)
+        for n, coefficient in c.items():
+            value: Any = 0.0
+            for part in self.terms[n].parts:
+                value = value + self._apply_part(part, read, g)
+            total = total + coefficient * value
+        return total
+
+    def _apply_part(self, part: Part, read: Read, g: Any) -> jax.Array:
         if not part.uses_gradient:
             return differ(_density(part, read), part.derivative, g, self.accuracy)
         orders = Term("", (part,)).jets
@@ -163,16 +174,19 @@ class Stage:
     def bound(self, u: jax.Array, c: jax.Array, g: jax.Array) -> jax.Array:
         """Return the largest growth rate over each picture, (m,), over the Runge–Kutta method's limits."""
         read = self._reader(u, self._boundary, self._reach)
+        return jnp.max(self.growth(read, [wide(c[:, n]) for n in range(c.shape[1])], g), axis=(1, 2))
+
+    def growth(self, read: Read, c: Sequence[jax.Array], g: Any) -> jax.Array:
+        """Return the growth rate over the method's limits, point by point, of what is read."""
         jets = [differ(read, order, g, self.accuracy) for order in self._orders]
-        known = [wide(c[:, n]) for n in range(c.shape[1])]
-        total = jnp.zeros((len(u), 1, 1), u.dtype)
+        total = 0 * read((0, 0))
         for order, ends in zip(self._orders, self._slopes, strict=True):
             weight = symbol_peak(order, self.accuracy) / stability_limit(order) * g[0] ** order[0] * g[1] ** order[1]
-            largest = jnp.abs(ends[0](*known, *jets))
+            largest = jnp.abs(ends[0](*c, *jets))
             for end in ends[1:]:
-                largest = jnp.maximum(largest, jnp.abs(end(*known, *jets)))
+                largest = jnp.maximum(largest, jnp.abs(end(*c, *jets)))
             total = total + weight * largest
-        return jnp.max(total, axis=(1, 2))
+        return total
 
 
 def _density(part: Part, read: Read) -> Read:

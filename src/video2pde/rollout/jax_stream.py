@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -64,10 +65,16 @@ class DeviceSideBySide:
         Frames of a model that failed are NaN.
         """
         end = min(self._begin + chunk, self._frames)
-        while len(self._held) < end - self._begin:
-            reached = self._join([batch.advance()[0] for batch in self._batches])
-            self._held = jnp.concatenate([self._held, reached])
-        count = end - self._begin
-        given, self._held = self._held[:count], self._held[count:]
+        parts, count = [self._held], end - self._begin
+        while sum(len(part) for part in parts) < count:
+            parts.append(self._join([batch.advance()[0] for batch in self._batches]))
+        given, self._held = _divide(parts, count)
         frames, self._begin = slice(self._begin, end), end
-        return frames, jnp.swapaxes(given, 0, 1)
+        return frames, given
+
+
+@partial(jax.jit, static_argnames="count")
+def _divide(parts: list[jax.Array], count: int) -> tuple[jax.Array, jax.Array]:
+    """Divide frames (t, m, y, x) into the first ``count``, one simulation after the other, and what is held back."""
+    frames = jnp.concatenate(parts)
+    return jnp.swapaxes(frames[:count], 0, 1), frames[count:]

@@ -15,7 +15,7 @@ from video2pde.field import Grid
 from video2pde.rollout.batching import MOST_FRAMES
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.task import find_bounds, prepare_task, Rollout, run_tasks, Scheme
+from video2pde.rollout.task import Bounds, find_bounds, prepare_task, Rollout, run_tasks, Scheme
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[Any]
@@ -89,11 +89,19 @@ def simulate_batch(
         raise InputError(
             f"{len(models)} models need as many first frames and drifts, not {len(starts)} and {len(drifts)}"
         )
+    # a frame that all share is looked at once
+    bounds = _bounds_of(first, scheme.settings) if first.shape == grid.shape else None
     tasks = [
-        prepare_task(model, np.asarray(start)[None], times, grid, v, scheme.settings, frames=frames)
+        prepare_task(model, np.asarray(start)[None], times, grid, v, scheme.settings, frames=frames, bounds=bounds)
         for model, start, v in zip(models, starts, drifts, strict=True)
     ]
     return run_tasks(tasks, grid, scheme)
+
+
+def _bounds_of(frame: Array, settings: RolloutSettings) -> Bounds:
+    """Take the bounds of simulations that start from a frame (y, x)."""
+    content = max(float(np.abs(frame).sum()), 1e-12)
+    return replace(find_bounds(frame[None].astype(settings.precision), settings), content=content)
 
 
 def for_each(models: Sequence[Model], velocity: ArrayLike | None) -> list[Array | None]:
