@@ -21,7 +21,7 @@ SMALL = RefinementSettings(
     width=24,
     depth=3,
     pretrain_steps=250,
-    joint_steps=1500,
+    joint_steps=2400,
     data_samples=256,
     residual_samples=256,
     pretrain_rate=1e-2,
@@ -66,7 +66,7 @@ def test_the_law_is_recovered(reference):
     assert reference.coefficients["u"] == pytest.approx(-K, rel=0.05)
     assert reference.converged, reference.reason
     assert reference.residual < 0.05
-    assert reference.steps == (250, 1500)
+    assert reference.steps == (250, SMALL.joint_steps)
 
 
 def test_the_law_is_recovered_in_a_flow_that_turns():
@@ -81,7 +81,7 @@ def test_the_law_is_recovered_in_a_flow_that_turns():
 
 def test_histories_tell_the_whole_training(reference):
     history = reference.runs[0].history
-    assert history.steps[-1] == 1500
+    assert history.steps[-1] == SMALL.joint_steps
     assert np.all(np.diff(history.steps) > 0)
     assert history.coefficients.shape == (len(history.steps), 2)
     assert history.pretrain_data[-1] < 0.2 * history.pretrain_data[0]
@@ -129,7 +129,7 @@ def test_an_interrupted_run_keeps_the_best_and_resumes_to_the_same_end(reference
     stopped = train(checkpoint=file, progress=_StopAt(1000))
     assert stopped.interrupted
     assert not stopped.converged
-    assert stopped.reason == "seed 1: interrupted at joint step 750 of 1500"
+    assert stopped.reason == "seed 1: interrupted at joint step 750 of 2400"
     assert stopped.coefficients["laplacian"] == pytest.approx(D, rel=0.1)
     resumed = train(checkpoint=file)
     assert resumed.coefficients == reference.coefficients

@@ -58,6 +58,7 @@ def test_the_weak_form_finds_the_parameter(name: str, truth: float) -> None:
     assert settle_shape(field, still(field, given), given, len(field)) == (given, None)
 
 
+@pytest.mark.recovery
 def test_rollouts_refine_the_exponent() -> None:
     field = recorded("porous_power")
     settings = chosen("porous_power")
