@@ -7,6 +7,7 @@ follows, so that a change of the flow does not move the plume as a whole.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,43 +27,45 @@ PRIOR = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class FlowBlock(Block):
-    """The flow, changed along ``directions`` (n, l, k); ``means`` (n, t, 2): their velocity over the plume."""
+class _Carrying(Block):
+    """What carries the plume, along ``directions`` (n, …); ``means`` (n, t, 2): their velocity over the plume."""
 
     directions: Array | None = None
     means: Array | None = None
+
+    @abstractmethod
+    def change(self, flow: Flow, values: Array, by: Array) -> Flow:
+        """Change the flow by amounts of the directions, which add up to ``by``."""
 
     def set_up(self, scene: Scene, values: Array) -> Scene:
         flow = scene.model.flow
         assert flow is not None
         assert self.directions is not None
         assert self.means is not None
-        changed = replace(scene.model, flow=flow.changed(np.tensordot(values, self.directions, axes=1)))
-        return replace(scene, model=changed, velocity=scene.velocity - np.tensordot(values, self.means, axes=1))
+        there = self.change(flow, values, np.tensordot(values, self.directions, axes=1))
+        # the drift follows, so that the plume as a whole stays where it is
+        velocity = scene.velocity - np.tensordot(values, self.means, axes=1)
+        return replace(scene, model=replace(scene.model, flow=there), velocity=velocity)
 
 
 @dataclass(frozen=True, eq=False)
-class CourseBlock(Block):
-    """The course of a flow, changed along ``directions`` (n, l); ``means`` (n, t, 2): their velocity over the plume.
+class FlowBlock(_Carrying):
+    """The modes of the flow; directions are (n, l, k)."""
+
+    def change(self, flow: Flow, values: Array, by: Array) -> Flow:  # noqa: ARG002 - the sum is all that counts
+        return flow.changed(by)
+
+
+@dataclass(frozen=True, eq=False)
+class CourseBlock(_Carrying):
+    """The course of a flow; directions are (n, l).
 
     In weak form a ramp is seen by the few test functions that reach it. What it has moved is seen in all later frames.
     """
 
-    directions: Array | None = None
-    means: Array | None = None
-
-    def set_up(self, scene: Scene, values: Array) -> Scene:
-        flow = scene.model.flow
-        assert flow is not None
-        assert self.directions is not None
-        assert self.means is not None
-        there = _following(flow, np.array(flow.shape.course) + values @ self.directions)
-        there = replace(there, shape=replace(there.shape, ramps=moved_ramps(flow.shape, values)))
-        return replace(
-            scene,
-            model=replace(scene.model, flow=there),
-            velocity=scene.velocity - np.tensordot(values, self.means, axes=1),
-        )
+    def change(self, flow: Flow, values: Array, by: Array) -> Flow:
+        there = _following(flow, np.array(flow.shape.course) + by)
+        return replace(there, shape=replace(there.shape, ramps=moved_ramps(flow.shape, values)))
 
 
 def _following(flow: Flow, course: Array) -> Flow:
