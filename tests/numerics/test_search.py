@@ -102,6 +102,30 @@ def test_a_known_law_stands_on_the_front_and_goes_on(name: str, settings: Settin
     assert found.front[-1].unexplained > 0.1 * law.unexplained
 
 
+def test_sets_that_leave_hardly_more_than_the_best_of_their_size_go_on_beside_it(settings: Settings) -> None:
+    """Two columns that are nearly one: whichever noise prefers, the other one is asked as well."""
+    names = ("laplacian", "porous", "porous_squared", "u", "constant", "drift_x")
+    terms = ("laplacian", "porous", "porous_squared", "u", "constant")
+    wide = settings.model_copy(update={"search": settings.search.model_copy(update={"terms": terms, "laws": 3})})
+    rng = np.random.default_rng(4)
+    theta = rng.normal(size=(300, 6))
+    theta[:, 2] = theta[:, 0] + 0.02 * rng.normal(size=300)
+    b = theta @ np.array([1.0, 2.0, 0, 0, 0, 0.3]) + 0.2 * rng.normal(size=300)
+    normal = normal_of(theta, b, names)
+    found = search_laws(normal, [normal], wide)
+    best = next(law for law in found.front if len(law.terms) == 2)
+    beside = [set(law.terms) for law in found.others if len(law.terms) == 2]
+    assert {frozenset(best.terms), *map(frozenset, beside)} == {
+        frozenset({"laplacian", "porous"}),
+        frozenset({"porous", "porous_squared"}),
+    }
+    # before larger laws of the front, whose last term means nothing
+    assert [len(law.terms) for law in found.going_on].count(2) == 2
+    assert len(found.going_on) == 3
+    far = next(law for law in found.front if len(law.terms) == 1)
+    assert all(law.unexplained > 0.5 * far.unexplained for law in found.others if len(law.terms) == 1)
+
+
 def test_terms_that_make_each_other_up_are_named_and_never_in_one_law(settings: Settings) -> None:
     wide = settings.model_copy(
         update={"search": settings.search.model_copy(update={"terms": ("laplacian", "dxx", "dyy", "grad_squared")})}

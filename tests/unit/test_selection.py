@@ -122,6 +122,18 @@ def test_after_a_search_the_smallest_law_that_passes_the_test_of_fit_wins() -> N
     assert choose(errors, tests=failing, searched=True).chosen == "C-both"
 
 
+def test_after_a_search_laws_of_one_size_are_told_apart_only_where_no_window_speaks_against_it() -> None:
+    """Of very many sets of terms some say nearly the same: what training prefers may predict a little worse."""
+    errors = {"C": 0.0104, "C-alt": 0.01}
+    tests = {"C": judged(True, 0.4), "C-alt": judged(True, 0.6)}
+    assert choose(errors, tests=tests).verdict == "law"
+    searched = choose(errors, tests=tests, searched=True)
+    assert (searched.verdict, searched.chosen, searched.tied) == ("ambiguous", "C", ("C", "C-alt"))
+    # both windows say the same: that decides
+    agreed = choose({"C": 0.01, "C-alt": 0.0104}, tests=tests, searched=True)
+    assert (agreed.verdict, agreed.chosen) == ("law", "C")
+
+
 def test_a_fit_that_did_not_converge_is_never_chosen() -> None:
     chosen = choose({"B": 0.02, "C": 0.01}, stuck=("C",))
     assert chosen.chosen == "B"

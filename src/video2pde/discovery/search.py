@@ -1,8 +1,9 @@
 """A search over all subsets of the catalogue's terms: the front of error against number of terms, and who goes on.
 
 The weak system of all terms is assembled once; its normal equations say what every subset leaves (``subsets``). Of each
-size the best subset that can be a law stands on the front. Random sets of centres say how often it does. What goes on
-to rollouts is a set number of laws: those that leave little more than the best of all, the smallest first.
+size the best subset that can be a law stands on the front; random sets of centres say how often it does. Others of
+its size that leave hardly more stand beside it: the weak form cannot tell them apart, rollouts may. What goes on to
+rollouts is a set number of laws: those that leave little more than the best of all, the smallest first.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ Laws = dict[str, tuple[Term, ...]]
 
 OFTEN = 0.1
 """Share of the random sets of centres in which a set of terms must be the best of its size to count beside it."""
+ALIKE = 1.1
+"""How many times what the best set of its size leaves a set may leave to count beside it, and by how much a larger law
+must leave less than every smaller one for its last term to mean something."""
+BESIDE = 3
+"""Sets that stand beside the front's of their size at most."""
 TOLD = 3
 """Sets of each size that are named though they cannot be a law: those that leave least."""
 
@@ -64,9 +70,10 @@ class SetAside:
 class Search:
     """What the search has found.
 
-    ``subsets``: sets of terms that were looked at; ``front``: the best law of each size; ``others``: as good in some
-    sets of centres; ``inseparable``: terms of which one is made up by the others on this recording; ``inclusion``
-    (size, term): share of the random sets of centres in which the best law of that size has the term.
+    ``subsets``: sets of terms that were looked at; ``front``: the best law of each size; ``others``: about as good as
+    that, or better in some sets of centres; ``inseparable``: terms of which one is made up by the others on this
+    recording; ``inclusion`` (size, term): share of the random sets of centres in which the best law of that size has
+    the term.
     """
 
     terms: tuple[str, ...]
@@ -94,13 +101,26 @@ class Search:
         }
 
     def sent_on(self, within: float, most: int) -> Search:
-        """Let laws go on that leave at most ``within`` times what the best of all leaves: ``most``, the smallest first.
+        """Let laws go on that leave at most ``within`` times what the best of all leaves: ``most``.
 
-        Those of the front come before others of their sizes.
+        First come those of the front that leave clearly less than every smaller one, the smallest first, then what
+        stands beside them, then the rest.
         """
         enough = max(within * min((law.unexplained for law in self.front), default=0.0), LEAST_UNEXPLAINED)
-        ordered = sorted(self.front, key=lambda law: len(law.terms))
-        ordered += sorted(self.others, key=lambda law: (len(law.terms), -law.frequency))
+        steps, least = set[str](), np.inf
+        for law in sorted(self.front, key=lambda law: len(law.terms)):
+            left = max(law.unexplained, LEAST_UNEXPLAINED)
+            if ALIKE * left < least:
+                steps.add(law.name)
+            least = min(least, left)
+        sizes = {len(law.terms) for law in self.front if law.name in steps}
+        on_front = {law.name for law in self.front}
+
+        def rank(law: FoundLaw) -> tuple[int, int]:
+            beside = law.name not in on_front and len(law.terms) in sizes
+            return 0 if law.name in steps else 1 if beside else 2, len(law.terms)
+
+        ordered = sorted((*self.front, *self.others), key=rank)
         chosen = [law.name for law in ordered if law.unexplained <= enough][:most]
         front, others = (
             tuple(replace(law, goes_on=law.name in chosen) for law in laws) for laws in (self.front, self.others)
@@ -155,14 +175,9 @@ def search_laws(normal: Normal, runs: Sequence[Normal], settings: Settings, prog
         good, bad = bench.sort_out(normal, subsets)
         aside += bad
         if good:
-            ways = _same_span(normal, good, bench)
-            best = bench.describe(normal, min(ways, key=lambda each: each.units))
-            wins = [run[size].units for run in drawn if size in run]
-            same = tuple(sorted(bench.names(each.units) for each in ways if bench.names(each.units) != best.terms))
-            alike = {each.units for each in ways}
-            often = sum(units in alike for units in wins) / max(len(runs), 1)
-            front.append(replace(best, same=same, frequency=often))
-            others += bench.rivals(normal, good, alike, wins, len(runs))
+            best, *rivals = bench.tell_apart(normal, good, [run[size].units for run in drawn if size in run], len(runs))
+            front.append(best)
+            others += rivals
     return Search(
         terms=bench.listed,
         subsets=walk.visited,
@@ -259,22 +274,25 @@ class _Bench:
             frequency=0.0,
         )
 
-    def rivals(
-        self,
-        normal: Normal,
-        good: Sequence[Subset],
-        front: set[tuple[int, ...]],
-        wins: Sequence[tuple[int, ...]],
-        runs: int,
+    def tell_apart(
+        self, normal: Normal, good: Sequence[Subset], wins: Sequence[tuple[int, ...]], runs: int
     ) -> list[FoundLaw]:
-        """Return the other laws of one size that are often the best of it, the most frequent first."""
-        often = [(wins.count(each.units) / max(runs, 1), each) for each in good if each.units not in front]
-        often = sorted(((share, each) for share, each in often if share >= OFTEN), key=lambda pair: -pair[0])
-        found = []
-        for number, (share, each) in enumerate(often):
-            law = replace(self.describe(normal, each), frequency=share)
-            letter = chr(ord("b") + number)
-            found.append(replace(law, name=f"{law.name}{letter}") if frozenset(law.terms) not in self.named else law)
+        """Return the best law of one size, and those that leave hardly more or are often the best of it.
+
+        Sets that span the same columns are one law; ``wins``: the best set of that size in random sets of centres.
+        """
+        enough = ALIKE * max(good[0].left, LEAST_UNEXPLAINED)
+        found, rest = list[FoundLaw](), list(good)
+        while rest and len(found) <= BESIDE:
+            ways = _same_span(normal, rest, self)
+            alike = {each.units for each in ways}
+            often = sum(units in alike for units in wins) / max(runs, 1)
+            if not found or rest[0].left <= enough or often >= OFTEN:
+                law = self.describe(normal, min(ways, key=lambda each: each.units))
+                same = tuple(sorted(self.names(each.units) for each in ways if self.names(each.units) != law.terms))
+                letter = "" if not found or frozenset(law.terms) in self.named else chr(ord("a") + len(found))
+                found.append(replace(law, name=f"{law.name}{letter}", same=same, frequency=often))
+            rest = [each for each in rest if each.units not in alike]
         return found
 
     def inclusion(self, drawn: Sequence[Mapping[int, Subset]], largest: int) -> Array:

@@ -120,7 +120,7 @@ def select(
     if why_not or not calibrations:
         return Selection("no_law", why_not or "no library was left to calibrate").frozen()
     scores = {row.library: row.measured for row in validation.rows}
-    evidence = Evidence(calibrations, scores, tests or {}, settings.tie)
+    evidence = Evidence(calibrations, scores, tests or {}, settings.tie, searched)
     best = min((scores[name] for name in calibrations), key=lambda score: score.full.rrmse)
     tolerance = max(settings.tie, 0.5 * block_error(best.full.mse) / max(float(best.full.mse.mean()), 1e-300))
     candidates = tabulate(calibrations, scores, validation, tolerance, pixel)
@@ -129,7 +129,7 @@ def select(
     elif reason := _speaks_against_all(candidates, evidence, validation.persistence):
         found = Selection("no_law", reason, candidates=candidates, tolerance=tolerance).frozen()
     else:
-        found = _choose(candidates, evidence, tolerance, searched)
+        found = _choose(candidates, evidence, tolerance)
     return _weigh_fit(found, evidence.tests)
 
 
@@ -150,15 +150,13 @@ def _speaks_against_all(candidates: Sequence[Candidate], evidence: Evidence, per
     return ""
 
 
-def _choose(
-    candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float, searched: bool = False
-) -> Selection:
+def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float) -> Selection:
     """Take the smallest of the laws that predict about as well as the best."""
     admissible = [c for c in candidates if c.admissible and evidence.usable(c)]
     # a law that leaves no more than noise is not passed over for one that does
     passing = [c for c in admissible if evidence.passes(c)]
     admissible = passing or admissible
-    if searched and passing:
+    if evidence.searched and passing:
         # the larger ones are the luckiest of very many sets of terms: that they predict a little better says nothing
         admissible = [c for c in passing if len(c.terms) == min(len(each.terms) for each in passing)]
     admissible = [c for c in admissible if not evidence.leaves_more(c, admissible)]

@@ -18,13 +18,15 @@ CERTAIN_BLOCKS, BLOCK_RATIO = 3.0, 1.5
 class Evidence:
     """What is known of the contenders, by library: fits, rollouts over the validation window, tests of fit.
 
-    ``tie``: relative difference of training errors below which two laws fit equally well.
+    ``tie``: relative difference of training errors below which two laws fit equally well; ``searched``: the laws come
+    from a search over sets of terms, where several of very many say nearly the same.
     """
 
     calibrations: Mapping[str, Calibration]
     scores: Mapping[str, Score]
     tests: Mapping[str, FitTest]
     tie: float
+    searched: bool = False
 
     def usable(self, candidate: Candidate) -> bool:
         """Tell whether anyone could use a law: its fit converged, and its coefficients have intervals."""
@@ -71,28 +73,33 @@ class Evidence:
         best = rivals[0]
         for rival in rivals[1:]:
             if rival.library in self.tests and best.library in self.tests:
-                if leaves_less(self.tests[rival.library], self.tests[best.library]):
+                if leaves_less(self.tests[rival.library], self.tests[best.library], clearly=not self.searched):
                     best = rival
             elif not self.predicts_worse(rival, best) and self.trains_worse(best, rival):
                 best = rival
         return best
 
     def told_apart(self, rival: Candidate, winner: Candidate) -> bool:
-        """Compare two laws of one size: by blocks, by frames of the validation window, by fits to the training one."""
+        """Compare two laws of one size: by blocks, by frames of the validation window, by fits to the training one.
+
+        Of laws that a search has found nearly alike, no window may speak for the rival.
+        """
         tests = [self.tests.get(c.library) for c in (winner, rival)]
-        if tests[0] is not None and tests[1] is not None and leaves_less(tests[0], tests[1]):
+        if self.searched and self.predicts_worse(winner, rival):
+            return False
+        if tests[0] is not None and tests[1] is not None and leaves_less(tests[0], tests[1], clearly=not self.searched):
             return True
         return self.predicts_worse(rival, winner) or self.trains_worse(rival, winner)
 
 
-def leaves_less(first: FitTest, second: FitTest) -> bool:
+def leaves_less(first: FitTest, second: FitTest, clearly: bool = True) -> bool:
     """Tell whether a law leaves less than another one, in blocks of space and time and beyond chance.
 
     Compared are squared block means in units of noise, block by block (Vuong's test of two laws): pixel errors are
-    nearly all noise, and blocks are not.
+    nearly all noise, and blocks are not. ``clearly``: the other one must leave more than noise, and half as much again.
     """
     if len(first.blocks) != len(second.blocks) or len(first.blocks) < 2:
         return False
     difference = second.blocks - first.blocks
-    certain = CERTAIN_BLOCKS * float(difference.std(ddof=1)) / len(difference) ** 0.5
-    return bool(difference.mean() > certain and second.blocks.mean() > BLOCK_RATIO * max(first.blocks.mean(), 1.0))
+    certain = difference.mean() > CERTAIN_BLOCKS * float(difference.std(ddof=1)) / len(difference) ** 0.5
+    return bool(certain and (not clearly or second.blocks.mean() > BLOCK_RATIO * max(first.blocks.mean(), 1.0)))
