@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
+from benchmarks.pipeline import CROP, time_run
 from video2pde.calibration import make_problem, Problem
 from video2pde.calibration.bootstrap import bootstrap_fit
 from video2pde.calibration.finer import discretisation_bias
@@ -36,6 +33,7 @@ from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid, Windows
 from video2pde.front import fit_front
 from video2pde.parallel import count_workers
+from video2pde.recording.synth import Camera, make_case, render_film
 from video2pde.rollout.jax_backend import DeviceBatch
 from video2pde.rollout.jax_loop import compile_loop
 from video2pde.rollout.jax_stage import READERS
@@ -305,53 +303,24 @@ def _kernels(folder: Path) -> list[tuple[str, int, float]]:
     return sorted(((name, *both) for name, both in sums.items()), key=lambda row: -row[2])[:14]
 
 
-def render(folder: Path) -> Path:
-    """Write a recording of the paper's size, 1920 × 1080, as an array of bytes that is read as it lies on the disk."""
-    field = film("C", paper())
-    height, width = (1080, 1920) if not SMALL else (108, 192)
-    cells = len(field.grid.x)
-    fine = (np.arange(height) + 0.5) * cells / height - 0.5
-    spread = np.clip(make_interp_spline(np.arange(cells), np.eye(cells), 3)(np.clip(fine, 0, cells - 1)), -1, 1)
-    path = folder / "film.npy"
-    frames = np.lib.format.open_memmap(path, "w+", np.uint8, (len(field), height, width))
-    left = (width - height) // 2
-    for place, frame in zip(frames, field.values, strict=True):
-        place[:] = 26
-        place[:, left : left + height] = np.clip(np.rint(255 * (spread @ frame @ spread.T)), 0, 255)
-    frames.flush()
-    return path
-
-
 def bench_command() -> Iterator[Row]:
-    """``video2pde run`` on a recording of the paper's size, stage by stage: on a GPU with empty caches, as ``auto`` has
-    it with what that run has left in them, and on the CPU."""
+    """``video2pde run`` on a film of the paper's size, stage by stage: on a GPU with empty caches, again with what that
+    run has left in them, as ``auto`` has it, and on the CPU."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path = render(folder)
-        height, width = (1080, 1920) if not SMALL else (108, 192)
-        crop = f"{(width - height) // 2},0,{height},{height}"
-        options = ["--crop", crop, "--grid", "200,200" if not SMALL else "48,48", "--set", f"recording.fps={1 / DT}"]
+        camera = Camera(frames=paper()) if not SMALL else Camera(size=(108, 192), frames=paper())
+        path = render_film(make_case("C"), folder / "film", camera)
+        options = CROP if not SMALL else ("--crop", "42,0,108,108", "--border", "1", "--grid", "48,48")
         gpu = "gpu" if find_gpu() else "cpu"
-        for kind, device in ((f"{gpu}, empty caches", gpu), ("auto", "auto"), ("cpu", "cpu")):
-            out, caches = folder / kind.split(",")[0], folder / "caches"
-            kept = {"VIDEO2PDE_CACHE": str(caches), "NUMBA_CACHE_DIR": str(caches / "numba")}
-            command = [sys.executable, "-m", "video2pde.cli", "run", str(path), "--out", str(out), "--quiet", *options]
-            command += ["--set", f"run.device={device}"]
-            began = time.perf_counter()
-            with subprocess.Popen(command, env={**os.environ, **kept}) as process:
-                while process.poll() is None and not (out / "report.html").is_file():
-                    time.sleep(0.05)
-                answered = time.perf_counter() - began
-                process.wait()
-            if process.returncode:
-                raise RuntimeError(f"video2pde run ended with {process.returncode}")
-            result = json.loads((out / "result.json").read_text(encoding="utf-8"))
-            for stage, seconds in result["timings_s"].items():
-                yield say(f"paper-size film, {kind}: {stage}", seconds, "s")
-            for term, found in (result["selected"] or {"terms": {}})["terms"].items():
+        runs = {f"{gpu}, empty caches": gpu, f"{gpu}, full caches": gpu, "auto": "auto", "cpu": "cpu"}
+        for kind, device in runs.items():
+            out = folder / kind.replace(", ", "-").replace(" ", "-")
+            timed = time_run(path, out, *options, "--set", f"run.device={device}", caches=folder / "caches")
+            yield say(f"paper-size film, {kind}: until report.html", timed.answered, "s")
+            for row in timed.rows(f"paper-size film, {kind}"):
+                yield say(row["name"], row["value"], row["unit"])
+            for term, found in (timed.result["selected"] or {"terms": {}})["terms"].items():
                 yield say(f"paper-size film, {kind}: coefficient of {term}", found["value"], "")
-            yield say(f"paper-size film, {kind}: until report.html", answered, "s")
-            yield say(f"paper-size film, {kind}: the whole command", time.perf_counter() - began, "s")
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {

@@ -129,6 +129,13 @@ def test_after_a_search_laws_of_one_size_are_told_apart_only_where_no_window_spe
     assert choose(errors, tests=tests).verdict == "law"
     searched = choose(errors, tests=tests, searched=True)
     assert (searched.verdict, searched.chosen, searched.tied) == ("ambiguous", "C", ("C", "C-alt"))
+    # a law beside which an effect is suspected fits all the same: one that fits worse does not take its place
+    doubted = judged(False, 0.4)
+    doubted.scales = (SimpleNamespace(passes=True),)
+    found = choose({"C": 0.01, "C-alt": 0.0104}, tests={**tests, "C": doubted}, searched=True)
+    assert (found.verdict, found.chosen) == ("approximation", "C")
+    doubted.scales = (SimpleNamespace(passes=False),)
+    assert choose({"C": 0.01, "C-alt": 0.0104}, tests={**tests, "C": doubted}, searched=True).chosen == "C-alt"
     # both windows say the same: that decides
     agreed = choose({"C": 0.01, "C-alt": 0.0104}, tests=tests, searched=True)
     assert (agreed.verdict, agreed.chosen) == ("law", "C")
@@ -145,7 +152,9 @@ def test_a_fit_that_did_not_converge_is_never_chosen() -> None:
 
 
 def judged(passes: bool, left: float = 1.0) -> Any:
-    return SimpleNamespace(passes=passes, blocks=np.full(40, left) + 0.01 * NOISE[:40], rival="", cause=None, reason="")
+    return SimpleNamespace(
+        passes=passes, blocks=np.full(40, left) + 0.01 * NOISE[:40], rival="", cause=None, reason="", scales=()
+    )
 
 
 def test_a_law_with_a_smaller_error_is_never_passed_over_without_a_true_reason() -> None:

@@ -152,13 +152,15 @@ def _speaks_against_all(candidates: Sequence[Candidate], evidence: Evidence, per
 
 def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float) -> Selection:
     """Take the smallest of the laws that predict about as well as the best."""
-    admissible = [c for c in candidates if c.admissible and evidence.usable(c)]
+    usable = [c for c in candidates if c.admissible and evidence.usable(c)]
     # a law that leaves no more than noise is not passed over for one that does
-    passing = [c for c in admissible if evidence.passes(c)]
-    admissible = passing or admissible
+    passing = [c for c in usable if evidence.passes(c)]
+    admissible = passing or usable
     if evidence.searched and passing:
         # the larger ones are the luckiest of very many sets of terms: that they predict a little better says nothing
-        admissible = [c for c in passing if len(c.terms) == min(len(each.terms) for each in passing)]
+        # and of as many terms those that fit compete, though an effect be suspected beside: who fits worse hides more
+        few = min(len(c.terms) for c in passing)
+        admissible = [c for c in usable if evidence.fits(c) and len(c.terms) == few]
     admissible = [c for c in admissible if not evidence.leaves_more(c, admissible)]
     leader = min(admissible, key=lambda c: c.rrmse)
     near = [c for c in admissible if c.rrmse <= leader.rrmse * (1 + tolerance)]

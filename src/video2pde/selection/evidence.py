@@ -46,6 +46,11 @@ class Evidence:
         """Tell whether a law was tested and leaves no more than noise."""
         return candidate.library in self.tests and self.tests[candidate.library].passes
 
+    def fits(self, candidate: Candidate) -> bool:
+        """Tell whether a law leaves no more than noise at any scale, though an effect beside it may be suspected."""
+        test = self.tests.get(candidate.library)
+        return test is not None and (test.passes or (bool(test.scales) and all(scale.passes for scale in test.scales)))
+
     def leaves_more(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
         """Tell whether another law leaves clearly less of the training window, block by block."""
         own = self.tests.get(candidate.library)
