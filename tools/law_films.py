@@ -133,6 +133,8 @@ LAWS: tuple[LawFilm, ...] = (
         _case("porous", _further(0.3, porous=3.0), 59, 0.25),
         SEARCH,
         seed=719,
+        spacing=1.6,
+        domain=340.0,
     ),
     LawFilm(
         "near tie, decay",
