@@ -182,7 +182,7 @@ def test_moved_frames_are_reduced_from_where_they_were_taken() -> None:
 def test_a_shifted_picture_is_averaged_as_it_would_be_pixel_by_pixel() -> None:
     """Weights along the axes give the mean of the four neighbouring whole shifts; beyond the edge, the edge."""
     picture = np.random.default_rng(4).integers(0, 255, (53, 71), dtype=np.uint8)
-    plain, shifted = AreaResizer((53, 71), (11, 20)), ShiftedResizer((53, 71), (11, 20))
+    plain, shifted = AreaResizer((53, 71), (11, 20), sloped=True), ShiftedResizer((53, 71), (11, 20))
     wide, out = np.pad(picture, 8, mode="edge"), np.empty((11, 20))
     for dy, dx in ((0.0, 0.0), (1.25, -2.6), (-4.5, 3.0)):
         (k, f), (m, g) = ((int(np.floor(d)), d - np.floor(d)) for d in (dy, dx))

@@ -2,7 +2,8 @@
 
 The calibrated law is rolled out on a grid of half the pitch, averaged over the recording's cells, and put
 through the same fit. The law that made these frames is known, so whatever the fit changes is its own systematic
-error: differences in space and time, cell averages, and the estimate of the initial frame.
+error: differences in space and time, cell averages, and the estimate of the initial frame. The finer rollout has such
+an error itself, smaller by two to the order of the differences, which is counted with it (Richardson).
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ Array = NDArray[np.float64]
 
 CHUNK = 32
 """Frames of the finer grid that go forward together."""
+ORDER = 4
+"""Of a law's differences in space: on exact fields of C the error falls from 0.8 to 0.28 and 0.08 % for |∇u|² and from
+1.5 to 0.65 and 0.19 % for Δu, from 64 to 84 and 112 cells."""
 
 
 def discretisation_bias(problem: Problem, fit: Fit) -> Array:
@@ -47,11 +51,12 @@ def discretisation_bias(problem: Problem, fit: Fit) -> Array:
     known = replace(problem, window=window)
     start, base = correct_start(known, fit.values, smooth_frame(initial_frame(window, problem.start_frames)))
     again = refit_with_start(known, replace(fit, start=start, base=base)) if fit.whole else None
+    whole = 1 / (1 - 2.0**-ORDER)
     if again is not None:
-        return again.coefficients - fit.coefficients
+        return np.asarray(whole * (again.coefficients - fit.coefficients))
     modes = start_modes(problem.terms, base, window.grid)
     linear = evaluate(known, known.look(fit.values, start, base, modes)).linear
-    return nothing if linear is None else linear.solve()[problem.unknowns.parts[LAW]]
+    return nothing if linear is None else np.asarray(whole * linear.solve()[problem.unknowns.parts[LAW]])
 
 
 def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:

@@ -63,9 +63,9 @@ class Reading:
         self.whole = whole or layout.grid.shape
         self.header = recording.header
         _, _, width, height = layout.inner
-        self.resizer = AreaResizer((height, width), layout.grid.shape)
+        self.resizer = AreaResizer((height, width), layout.grid.shape, sloped=True)
         self.store = FrameStore(layout.grid.shape)
-        self.sampler = Sampler(self.header, layout, self.resizer, self._require_space())
+        self.sampler = Sampler(self.header, layout, self._require_space())
         self.log = LogIntensity(self.header, self._dark_picture()) if settings.observable == "absorbance" else None
         self.reference = ReferenceFrames(settings.reference, (height, width))
         self.first = self.begin = 0

@@ -1,4 +1,4 @@
-"""Area-averaging resize: every grid cell is the mean of the camera pixels it covers, in parts where need be."""
+"""Resizing by averages: every grid cell is the mean over the camera pixels that it covers, in parts where need be."""
 
 from __future__ import annotations
 
@@ -16,72 +16,55 @@ NATIVE_KINDS = (np.uint8, np.uint16, np.float32, np.float64)
 
 @dataclass(frozen=True)
 class Overlap:
-    """Describe which pixels each cell of one axis covers: from ``first`` to ``last``, both in part.
+    """What each cell of one axis takes of which pixels: ``weights`` (cells, pixels of one) from ``first`` (cells,) on.
 
-    Cell c covers [c·n/m, (c + 1)·n/m) of n pixels; a pixel's weight is its covered share times m/n, so
-    that the weights of a cell add up to 1 and every pixel's weights add up to m/n: the mean is kept.
+    Cell c covers [c·n/m, (c + 1)·n/m) of n pixels; a pixel's weight is its covered share times m/n, so that the weights
+    of a cell add up to 1 and every pixel's weights add up to m/n: the mean is kept.
+
+    ``sloped``: a pixel that two cells share is not flat. Its light is a mean, too, and rises as its neighbours tell:
+    with the part f of it before the edge, f p_i + (f² − f)(p_(i+1) − p_(i−1))/4 belongs there. Flat pixels blur what is
+    seen, by a sixth of a pixel squared along each axis where cells cut pixels, and not where they do not.
     """
 
     first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    first_weight: NDArray[np.float64]
-    last_weight: NDArray[np.float64]
-    full_weight: float
+    weights: NDArray[np.float64]
 
     @classmethod
-    def between(cls, pixels: int, cells: int) -> Overlap:
+    def between(cls, pixels: int, cells: int, sloped: bool = False) -> Overlap:
         # Integer arithmetic in units of 1/cells of a pixel: no edge is lost to rounding.
-        start = np.arange(cells, dtype=np.int64) * pixels
-        end = start + pixels
-        first = start // cells
-        last = (end - 1) // cells
-        first_share = np.minimum((first + 1) * cells, end) - start
-        last_share = np.where(last > first, end - last * cells, 0)
-        return cls(first, last, first_share / pixels, last_share / pixels, cells / pixels)
-
-    @property
-    def weights(self) -> NDArray[np.float64]:
-        """The weights of a cell's pixels from its first one on, shape (cells, most pixels of a cell)."""
-        place = self.first[:, None] + np.arange(int((self.last - self.first).max()) + 1)
-        table = np.where(place < self.last[:, None], self.full_weight, 0.0)
-        table = np.where(place == self.last[:, None], self.last_weight[:, None], table)
-        table[:, 0] = self.first_weight
-        return np.asarray(table)
+        edges = np.arange(cells + 1, dtype=np.int64) * pixels
+        first, last = edges[:-1] // cells, (edges[1:] - 1) // cells
+        if sloped:
+            first, last = first - 1, last + 1
+        place = first[:, None] + np.arange(int((last - first).max()) + 1)
+        covered = np.minimum((place + 1) * cells, edges[1:, None]) - np.maximum(place * cells, edges[:-1, None])
+        weights = np.maximum(covered, 0) / pixels
+        if sloped:
+            cut, part = edges // cells, edges % cells / cells
+            lean = (part**2 - part) / 4 * cells / pixels
+            for edge, sign in ((slice(1, None), 1), (slice(None, -1), -1)):
+                beside = place - cut[edge, None]
+                weights += sign * lean[edge, None] * ((beside == 1) * 1.0 - (beside == -1))
+        return cls(first, weights)
 
 
 class AreaResizer:
-    """Average pictures of one shape onto a grid of cells.
+    """Average pictures of one shape onto a grid of cells; ``sloped``: see ``Overlap``.
 
     Measured for 1064 × 1064 pixels of 8 bits onto 200 × 200 cells, CPU time on one core: 0.32 ms. Two sparse
     matrix products take 0.65 ms in double and 0.40 ms in single precision, two dense ones 11 and 5.8 ms.
     """
 
-    def __init__(self, pixels: tuple[int, int], cells: tuple[int, int]) -> None:
+    def __init__(self, pixels: tuple[int, int], cells: tuple[int, int], sloped: bool = False) -> None:
         self.pixels, self.cells = pixels, cells
-        self._rows = Overlap.between(pixels[0], cells[0])
-        self._columns = Overlap.between(pixels[1], cells[1])
+        self._rows, self._columns = (Overlap.between(n, m, sloped) for n, m in zip(pixels, cells, strict=True))
         self._line = np.empty(pixels[1], dtype=np.float64)
 
     def into(self, picture: Picture, out: NDArray[Any]) -> None:
         """Write the cell means of ``picture`` (y, x) to ``out``; sums are kept in double precision."""
         y, x = self._rows, self._columns
         pixels, stride = _flatten(native(picture))
-        _average(
-            pixels,
-            stride,
-            y.first,
-            y.last,
-            y.first_weight,
-            y.last_weight,
-            y.full_weight,
-            x.first,
-            x.last,
-            x.first_weight,
-            x.last_weight,
-            x.full_weight,
-            self._line,
-            out,
-        )
+        _average(pixels, stride, self.pixels[0], y.first, y.weights, x.first, x.weights, self._line, out)
 
     def __call__(self, picture: Picture) -> NDArray[np.float64]:
         """Return the cell means of ``picture`` in double precision."""
@@ -113,39 +96,6 @@ def _flatten(picture: Picture) -> tuple[NDArray[Any], int]:
     return np.lib.stride_tricks.as_strided(picture, (length,), (size,), writeable=False), stride
 
 
-def _average_cells(
-    pixels: Any,
-    stride: int,
-    y_first: Any,
-    y_last: Any,
-    y_weight: Any,
-    y_last_weight: Any,
-    y_full: float,
-    x_first: Any,
-    x_last: Any,
-    x_weight: Any,
-    x_last_weight: Any,
-    x_full: float,
-    line: Any,
-    out: Any,
-) -> None:
-    """Sum the rows of each cell into ``line``, which vectorises, then the columns of that line."""
-    for r in range(out.shape[0]):
-        line[:] = 0.0
-        for i in range(y_first[r], y_last[r] + 1):
-            weight = y_weight[r] if i == y_first[r] else (y_last_weight[r] if i == y_last[r] else y_full)
-            row = pixels[i * stride : i * stride + line.shape[0]]  # a slice, or the loop does not vectorise
-            for j in range(line.shape[0]):
-                line[j] += weight * row[j]
-        for c in range(out.shape[1]):
-            total = x_weight[c] * line[x_first[c]]
-            for j in range(x_first[c] + 1, x_last[c]):
-                total += x_full * line[j]
-            if x_last[c] > x_first[c]:
-                total += x_last_weight[c] * line[x_last[c]]
-            out[r, c] = total
-
-
 class ShiftedResizer:
     """Average pictures onto a grid as if they had been taken from elsewhere; between pixels linearly.
 
@@ -154,14 +104,14 @@ class ShiftedResizer:
     """
 
     def __init__(self, pixels: tuple[int, int], cells: tuple[int, int]) -> None:
-        self._axes = [Overlap.between(n, m) for n, m in zip(pixels, cells, strict=True)]
-        self._weights = [axis.weights for axis in self._axes]
+        self._axes = [Overlap.between(n, m, sloped=True) for n, m in zip(pixels, cells, strict=True)]
         self._line = np.empty(pixels[1], dtype=np.float64)
 
     def into(self, picture: Picture, shift: tuple[float, float], out: NDArray[Any]) -> None:
         """Write the cell means of ``picture``, displaced by ``shift`` pixels along y and x, to ``out``."""
         tables = []
-        for axis, weights, distance in zip(self._axes, self._weights, shift, strict=True):
+        for axis, distance in zip(self._axes, shift, strict=True):
+            weights = axis.weights
             whole = int(np.floor(distance))
             part = distance - whole
             moved = np.zeros((weights.shape[0], weights.shape[1] + 1))
@@ -169,18 +119,18 @@ class ShiftedResizer:
             moved[:, 1:] += part * weights
             tables += [axis.first + whole, moved]
         pixels, stride = _flatten(native(picture))
-        _average_shifted(pixels, stride, picture.shape[0], *tables, self._line, out)
+        _average(pixels, stride, picture.shape[0], *tables, self._line, out)
 
     def turned_into(
         self, picture: Picture, shift: tuple[float, float], turn: NDArray[np.float64], out: NDArray[Any]
     ) -> None:
         """Write the cell means of a picture that is displaced by ``shift``, and turned and zoomed by ``turn`` (2, 2)
         about its middle, to ``out``."""
-        (y, x), (y_weights, x_weights) = self._axes, self._weights
-        _average_turned(native(picture), y.first, y_weights, x.first, x_weights, np.array(shift), turn, out)
+        y, x = self._axes
+        _average_turned(native(picture), y.first, y.weights, x.first, x.weights, np.array(shift), turn, out)
 
 
-def _average_shifted_cells(
+def _average_cells(
     pixels: Any, stride: int, rows: int, y_first: Any, y_weights: Any, x_first: Any, x_weights: Any, line: Any, out: Any
 ) -> None:
     """Sum the rows of each cell into ``line``, then the columns of that line; beyond the edge, the edge."""
@@ -191,7 +141,7 @@ def _average_shifted_cells(
             weight = y_weights[r, t]
             if weight != 0.0:
                 i = min(max(y_first[r] + t, 0), rows - 1)
-                row = pixels[i * stride : i * stride + columns]
+                row = pixels[i * stride : i * stride + columns]  # a slice, or the loop does not vectorise
                 for j in range(columns):
                     line[j] += weight * row[j]
         for c in range(out.shape[1]):
@@ -232,7 +182,6 @@ def _average_turned_cells(
 
 
 _average_turned = cast(Any, njit(nogil=True)(_average_turned_cells))
-_average_shifted = cast(Any, njit(nogil=True)(_average_shifted_cells))
 _average = cast(Any, njit(nogil=True)(_average_cells))
 
 

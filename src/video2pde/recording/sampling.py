@@ -60,8 +60,8 @@ class Sample:
 class Sampler:
     """Take samples at even distances; where the number of frames is unknown, thin them out on the way."""
 
-    def __init__(self, header: Header, layout: Layout, resizer: AreaResizer, expected: int | None) -> None:
-        self._header, self._layout, self._resizer = header, layout, resizer
+    def __init__(self, header: Header, layout: Layout, expected: int | None) -> None:
+        self._header, self._layout = header, layout
         self._stride = max(1, (expected or 1) // WANTED)
         longer = max(header.height, header.width)
         shape = (header.height, header.width)
@@ -69,6 +69,7 @@ class Sampler:
         self._thumbnails = AreaResizer(shape, (small[0], small[1]))
         _, _, width, height = layout.crop
         self._whole_crop = AreaResizer((height, width), (1, 1))
+        self._shares = AreaResizer((layout.inner[3], layout.inner[2]), layout.grid.shape)
         self.samples: list[Sample] = []
 
     def offer(self, index: int, frame: StreamedFrame) -> None:
@@ -100,7 +101,7 @@ class Sampler:
                 mean_after=float(frame.reduced.mean(dtype=np.float64)),
                 black_share=float(black.mean()),
                 white_share=float(white.mean()),
-                saturated_cells=self._resizer(clipped).astype(np.float32) if clipped.any() else None,
+                saturated_cells=self._shares(clipped).astype(np.float32) if clipped.any() else None,
             )
         )
 
