@@ -22,8 +22,9 @@ from video2pde.errors import InputError
 
 Device = Literal["cpu", "gpu"]
 
-LEAST_COMPILED_S = 0.2
-"""Seconds of compilation from which on a program is kept on disk."""
+LEAST_COMPILED_S = 0.0
+"""Seconds of compilation from which on a program is kept on disk: every one, since a run compiles hundreds of small
+ones, 40 ms each (13 s of a run on an H200)."""
 
 WORTH_IT = 2**14
 """Cells of a picture from which on a GPU should be faster than the cores beside it, even for a single rollout.
