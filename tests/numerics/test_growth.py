@@ -199,3 +199,25 @@ def test_a_coefficient_that_must_stay_positive_does(growing: tuple[Problem, Fit]
     noisy_window = replace(problem.window, values=problem.window.values + noise)
     found = refit_with_start(replace(positive, window=noisy_window), fit)
     assert found is None or found.coefficients[2] > 0
+
+
+def test_a_law_that_stays_far_behind_another_one_is_given_up() -> None:
+    """Decay cannot follow logistic growth: where the right law is known, its fit does not crawl on."""
+    field = noisy(known_field("Fisher", 48, 90), 0.005, 1)
+    right = calibrate("R", pose(field, "R")[0], {"weak": pose(field, "R")[1]}, FEW)
+    problem, guess = pose(field, "B")
+    alone, beside = (fit_rollout(problem, guess, OPTIONS, rival=rival) for rival in (np.inf, right.plain_mse))
+    assert not alone.beaten
+    assert beside.beaten
+    assert not beside.converged
+    assert "another law fits far better" in beside.reason
+    assert beside.rollouts < alone.rollouts
+    assert beside.mse > 2 * right.plain_mse
+    # no second start, no replicates
+    given_up = calibrate("B", problem, {"weak": guess}, FEW, rival=right.plain_mse)
+    assert [attempt.source for attempt in given_up.attempts] == ["weak"]
+    assert given_up.bootstrap is None
+    # one that is near goes on, and ends where it would have ended
+    again = fit_rollout(*pose(field, "R"), OPTIONS, rival=0.9 * right.plain_mse)
+    assert again.converged
+    assert np.array_equal(again.coefficients, fit_rollout(*pose(field, "R"), OPTIONS).coefficients)

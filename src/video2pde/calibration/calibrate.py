@@ -117,6 +117,11 @@ class Calibration:
         caption = f"{self.library}: {self.model.equation.text}; leaves {self.misfit:.3g} times the noise"
         return table(("term", "coefficient and 95 % interval"), rows, caption)
 
+    @property
+    def plain_mse(self) -> float:
+        """Mean squared error of the best fit from a start that converged, the initial frame as it was estimated."""
+        return min((attempt.mse for attempt in self.attempts if attempt.converged), default=float("inf"))
+
     def __repr__(self) -> str:
         listed = ", ".join(f"{name} = {estimate}" for name, estimate in self.estimates.items())
         return f"Calibration({self.library}: {listed}; train rMSE {self.fit.mse**0.5:.3g})"
@@ -128,6 +133,7 @@ def calibrate(
     starts: Mapping[str, Sequence[float]],
     settings: Settings,
     progress: Progress | None = None,
+    rival: float = np.inf,
 ) -> Calibration:
     """Fit a contender from every start, check that they agree, bootstrap the best fit, draw up its error budget.
 
@@ -138,6 +144,7 @@ def calibrate(
     starts : coefficients by source, such as ``weak`` and ``pinn``; a deliberately poor one is added.
     settings : those of calibration.
     progress : called with the numbers of replicates done and in all.
+    rival : mean squared error of another law's plain fit (``Calibration.plain_mse``); one far behind it is given up.
 
     Returns
     -------
@@ -153,7 +160,7 @@ def calibrate(
     1.0
     """
     options = settings.calibration
-    attempts, fits = _fit_from_all(library, problem, starts, options)
+    attempts, fits = _fit_from_all(library, problem, starts, options, rival)
     plain = min((fit for fit in fits if np.isfinite(fit.mse)), key=lambda fit: (not fit.converged, fit.mse))
     agree = _agree(fits, plain, problem.law.scale)
     growing = refit_growing(problem, plain, options) if plain.converged and options.optimizer == "lm" else None
@@ -181,20 +188,26 @@ def calibrate(
 
 
 def _fit_from_all(
-    library: str, problem: Problem, starts: Mapping[str, Sequence[float]], options: CalibrationSettings
+    library: str,
+    problem: Problem,
+    starts: Mapping[str, Sequence[float]],
+    options: CalibrationSettings,
+    rival: float,
 ) -> tuple[tuple[Attempt, ...], list[Fit]]:
-    """Fit from every start, and from a poor one."""
+    """Fit from every start, and from a poor one, until one is beaten by a ``rival``."""
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
     first = next(iter(guesses.values()))
     poor = [POOR * forward(term, value) for term, value in zip(problem.terms, first, strict=True)]
     guesses.setdefault("poor", [first[k] if k in problem.law.held else value for k, value in enumerate(poor)])
-    minimise = fit_rollout if options.optimizer == "lm" else fit_nelder_mead
+    minimise = partial(fit_rollout, rival=rival) if options.optimizer == "lm" else fit_nelder_mead
     attempts, fits = [], []
     for source, guess in guesses.items():
         fit = minimise(problem, guess, options)
         ended = tuple(float(c) for c in fit.coefficients)
         attempts.append(Attempt(source, tuple(guess), ended, fit.mse, fit.converged, fit.reason, fit.rollouts))
         fits.append(fit)
+        if fit.beaten:
+            break
     if not any(np.isfinite(fit.mse) for fit in fits):
         raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
     return tuple(attempts), fits

@@ -34,6 +34,8 @@ PATIENCE, HOPELESS = 10, 2.0
 """Steps after which a fit whose error is still this many times that of a picture that stands still is given up."""
 STALLED, GAIN = 20, 1e-3
 """Steps without a relative gain of this size after which a fit is given up."""
+PACE, SLOW, BEATEN = 10, 0.1, 2.0
+"""Steps in which a fit whose error is this many times that of another law's must fall by such a share to go on."""
 BASE_PASSES = 2
 """How often the frames that start the Jacobian are brought back to the initial time."""
 
@@ -70,7 +72,8 @@ class Fit:
     """Hold a calibrated law: all unknowns by block, the drift (t, 2), the initial frame, and how it was reached.
 
     ``start`` (y, x) begins the rollout; ``base``, smoother and from other frames, its Jacobian. ``whole``: the initial
-    frame was fitted jointly, to all frames (see ``growth``); ``floor``: the level below which u did not count.
+    frame was fitted jointly, to all frames (see ``growth``); ``floor``: the level below which u did not count;
+    ``beaten``: it was given up because another law is far ahead.
     """
 
     terms: tuple[str, ...]
@@ -85,6 +88,7 @@ class Fit:
     rollouts: int
     whole: bool = False
     floor: float = -np.inf
+    beaten: bool = False
 
     @property
     def coefficients(self) -> Array:
@@ -96,11 +100,15 @@ def fit_rollout(
     guess: Sequence[float],
     settings: CalibrationSettings,
     start: Array | None = None,
+    rival: float = np.inf,
 ) -> Fit:
-    """Minimise the rollout's error from a guess of the coefficients, by Levenberg–Marquardt."""
+    """Minimise the rollout's error from a guess of the coefficients, by Levenberg–Marquardt.
+
+    ``rival``: mean squared error of another law's fit to the same window; one that stays far behind it is given up.
+    """
     first = smooth_frame(initial_frame(problem.window, problem.start_frames)) if start is None else start
     state = evaluate(problem, problem.look({LAW: np.asarray(guess, float)}, first))
-    search = _Search(problem, state, start)
+    search = _Search(problem, state, start, rival)
     if state.failed:
         return search.finish(False, f"at the start, {state.failed}")
     while search.iterations < settings.max_iterations:
@@ -114,12 +122,13 @@ def fit_rollout(
 class _Search:
     """Levenberg–Marquardt's way: where it stands, how it damps its steps, and why it is stuck, if it is."""
 
-    def __init__(self, problem: Problem, state: State, fixed_start: Array | None) -> None:
+    def __init__(self, problem: Problem, state: State, fixed_start: Array | None, rival: float = np.inf) -> None:
         self.problem, self.state, self.fixed_start = problem, state, fixed_start
         self.damping, self.lowest, self.iterations, self.stuck = FIRST_DAMPING, state.cost, 0, ""
         self.rollouts = 1 + len(problem.terms)
         self.mark, self.marked = state.cost, 0
         self.hopeless = HOPELESS * standstill_cost(problem.window)
+        self.ahead, self.paced, self.beaten = BEATEN * rival * problem.window.points, state.cost, False
 
     def step(self, tolerance: float) -> bool:
         """Take or refuse one step; True where the fit has converged."""
@@ -180,11 +189,15 @@ class _Search:
             self.mark, self.marked = self.state.cost, self.iterations
         elif self.iterations - self.marked >= STALLED:
             self.stuck = self.stuck or f"the error has not fallen for {STALLED} steps"
+        if self.iterations % PACE == 0:
+            if self.state.cost > self.ahead and self.state.cost > (1 - SLOW) * self.paced:
+                self.beaten, self.stuck = True, "another law fits far better, and this one hardly gets nearer"
+            self.paced = self.state.cost
         if self.damping > MOST_DAMPING:
             self.stuck = self.stuck or "no step lowers the error any further, yet the gradient is not zero"
 
     def finish(self, converged: bool, reason: str) -> Fit:
-        return finish(self.problem, self.state, converged, reason, self.rollouts)
+        return replace(finish(self.problem, self.state, converged, reason, self.rollouts), beaten=self.beaten)
 
 
 def finish(problem: Problem, state: State, converged: bool, reason: str, rollouts: int) -> Fit:

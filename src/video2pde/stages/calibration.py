@@ -64,13 +64,14 @@ def calibrate_contenders(
     1.0
     """
     told = events or QuietEvents()
-    done = {}
+    done = dict[str, Calibration]()
     for index, contender in enumerate(contenders):
         # one contender may take ten times as long as another: the time left is not known
         doing = f"{contender.library}, contender {index + 1} of {len(contenders)}"
         told.progress(0, None, f"{doing}: fitting")
         more, tell = refined.get(contender.library), partial(_tell_replicates, told, doing)
-        fit = partial(calibrate_contender, contender, train, drift, found, more, settings, tell)
+        rival = min((law.plain_mse for law in done.values()), default=np.inf)
+        fit = partial(calibrate_contender, contender, train, drift, found, more, settings, tell, rival)
         try:
             done[contender.library] = fit() if keep is None else keep(contender.library, fit)
         except StageError as error:
@@ -90,8 +91,12 @@ def calibrate_contender(
     refined: Refinement | None,
     settings: Settings,
     progress: Progress | None = None,
+    rival: float = np.inf,
 ) -> Calibration:
-    """Calibrate one contender from the weak fit, from the inverse PINN where there is one, and from a poor start."""
+    """Calibrate one contender from the weak fit, from the inverse PINN where there is one, and from a poor start.
+
+    ``rival``: mean squared error of a law calibrated before it; a fit that stays far behind that is given up.
+    """
     settings = settings if drift.moving else without_drift(settings)
     if found.shape is not None and found.shape.family in contender.weak:
         return _calibrate_shaped(contender, train, drift, found, found.shape, settings, progress)
@@ -101,7 +106,7 @@ def calibrate_contender(
         starts["pinn"] = [refined.coefficients[term.name] for term in contender.terms]
     known = constraints(settings)
     if known is None:
-        return calibrate(contender.library, problem, starts, settings, progress)
+        return calibrate(contender.library, problem, starts, settings, progress, rival)
     return calibrate_within(known, contender.library, problem, starts, settings, progress)
 
 
