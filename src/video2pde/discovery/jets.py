@@ -113,13 +113,11 @@ def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tupl
     u, u_x, u_y = point_jets(field.values[low:high], sigma, cells, dx, dy)
     inner = slice(window.start - low, window.stop - low)
 
-    weights = noise_weights(field.times)[middle - 1].astype(np.float32)[:, :, None, None]
-
-    def noise(z: Array32) -> Array32:
-        k = middle - low
-        return np.asarray(weights[:, 0] * z[k - 1] + weights[:, 1] * z[k] + weights[:, 2] * z[k + 1])
-
-    return (u[inner], u_x[inner], u_y[inner]), (noise(u), noise(u_x), noise(u_y))
+    weights = noise_weights(field.times)[middle - 1].astype(np.float32)
+    noise = [np.empty((len(middle), *z.shape[1:]), np.float32) for z in (u, u_x, u_y)]
+    for z, out in zip((u, u_x, u_y), noise, strict=True):
+        _combine_neighbours(z, middle - low, weights, out)
+    return (u[inner], u_x[inner], u_y[inner]), (noise[0], noise[1], noise[2])
 
 
 def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, float]:
@@ -181,3 +179,16 @@ def _filter_frames(  # type: ignore[no-untyped-def]  # pragma: no cover - compil
                     u[k, j, i] += wv * along_value[row, i]
                     u_x[k, j, i] += wv * along_slope[row, i]
                     u_y[k, j, i] += ws * along_value[row, i]
+
+
+@njit(nogil=True)
+def _combine_neighbours(z, middle, weights, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Weigh each frame of ``middle`` and its two neighbours in time."""
+    _, ny, nx = z.shape
+    for t in range(len(middle)):
+        k = middle[t]
+        for j in range(ny):
+            for i in range(nx):
+                out[t, j, i] = (
+                    weights[t, 0] * z[k - 1, j, i] + weights[t, 1] * z[k, j, i] + weights[t, 2] * z[k + 1, j, i]
+                )
