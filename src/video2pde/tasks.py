@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from video2pde.errors import InputError, StageError, Video2pdeError
-from video2pde.machine import return_memory
+from video2pde.machine import keep_memory, return_memory
 from video2pde.parallel import begin_worker, count_workers
 
 Item = TypeVar("Item")
@@ -224,7 +224,7 @@ def _over_cluster(
     with _connect(address) as client:
         if told is not None:
             told(f"cluster {address}, dashboard {client.dashboard_link}")
-        futures = client.map(task, todo, retries=TRIES - 1, pure=False)
+        futures = client.map(partial(_on_a_worker, task), todo, retries=TRIES - 1, pure=False)
         reported = -TICK_SECONDS
         while True:
             _require_scheduler(client, address, futures)
@@ -235,6 +235,11 @@ def _over_cluster(
             if done == len(futures):
                 return [_collect(future) for future in futures]
             time.sleep(POLL_SECONDS)
+
+
+def _on_a_worker(task: Callable[[Any], Any], item: Any) -> Any:
+    keep_memory()
+    return task(item)
 
 
 def _connect(address: str) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +91,33 @@ def test_free_memory_goes_back_to_the_system() -> None:
     return_memory()
     assert before - psutil.Process().memory_info().rss > 50e6
     assert len(last) == 50_000
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
+def test_memory_that_was_freed_is_kept_for_the_next_array() -> None:
+    """Under Dask's threshold every array of a megabyte costs its pages anew; told so, a process keeps them."""
+    code = """
+import resource, sys
+import numpy as np
+from video2pde.machine import keep_memory
+if sys.argv[1] == "keep":
+    assert keep_memory()
+np.ones(2**17)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(200):
+    np.ones(2**17)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    faults = {
+        how: int(
+            subprocess.run(
+                [sys.executable, "-c", code, how],
+                env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"},
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
+        for how in ("plain", "keep")
+    }
+    assert faults["keep"] < 0.1 * faults["plain"]
