@@ -156,6 +156,7 @@ def is_pair_model(path: Path) -> bool:
     """Tell whether a file, or a run's folder, holds the model of two fields."""
     file = path / "model.json" if path.is_dir() else path
     try:
+        require_regular(file)
         with file.open(encoding="utf-8") as stored:
             head = stored.read(200)
     except (OSError, UnicodeDecodeError):
