@@ -215,7 +215,7 @@ class SearchSettings(Section):
 class RolloutSettings(Section):
     """Simulator."""
 
-    safety: Share = Field(0.25, description="share of the stability limit that a substep may take")
+    safety: Share = Field(0.5, description="share of the stability limit that a substep may take")
     max_substeps: Count = Field(2000, description="substeps per frame interval at most")
     viscosity: NotNegative = Field(0.0, description="added numerical diffusion ε_visc")
     boundary: Literal["replicate", "periodic", "open"] = Field(
