@@ -21,6 +21,7 @@ from video2pde.calibration.blocks import LAW
 from video2pde.calibration.fit import Fit
 from video2pde.calibration.problem import Problem
 from video2pde.device import namespace, to_host
+from video2pde.parallel import map_threads
 from video2pde.settings import FrontSettings, RolloutSettings
 from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 
@@ -115,6 +116,12 @@ class _Target:
                 areas = [xp.einsum("tyx,yx->t", 1.0 / (1.0 + xp.exp(step - above)), weight) for step in steps]
         return xp.sqrt(xp.stack(areas, axis=1) * grid.dx * grid.dy / np.pi)
 
+    def _radii_of_all(self, rollouts: Any, background: Array) -> list[Array]:
+        """Return the radii of every rollout (m, t, y, x)."""
+        if self.problem.window.on_device:
+            return [to_host(self._radii(each, background)) for each in rollouts]
+        return map_threads(lambda each: np.asarray(self._radii(each, background)), rollouts, self.problem.workers)
+
     def sum_up(self, points: Sequence[Array]) -> _Sums | None:
         """Roll out at the first of several sets of coefficients and, for the Jacobian, at its neighbours.
 
@@ -131,7 +138,7 @@ class _Target:
                 here = (self.frames >= frames.start) & (self.frames < frames.stop)
                 if here.any():
                     seen = values[:, self.frames[here] - frames.start]
-                    radii[:, here] = [to_host(self._radii(each, self.background[here])) for each in seen]
+                    radii[:, here] = self._radii_of_all(seen, self.background[here])
                     pixels += self._products(seen, self.observed[here])
         return self._put_together(pixels / ((window.weight > 0).sum() * len(self.frames)), radii)
 

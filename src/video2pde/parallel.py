@@ -8,10 +8,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import as_completed, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import as_completed, Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import contextmanager, ExitStack
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -79,15 +80,60 @@ def parallel_map(
 
 
 def map_threads(
-    function: Callable[[Item], Result], items: Iterable[Item], workers: int | Literal["auto"]
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int | Literal["auto", "run"] = "run"
 ) -> list[Result]:
-    """Apply ``function`` to rows of arrays that all share, in threads: compiled work that runs without the lock."""
+    """Apply ``function`` to rows of arrays that all share, in threads: compiled work that runs without the lock.
+
+    ``workers``: threads at most, ``"run"`` for as many as :func:`threads_of_run` allows. What one of these threads
+    shares out itself it does alone.
+    """
     todo = list(items)
-    count = min(count_workers(workers), len(todo))
-    if count <= 1:
+    count = min(_Run.threads if workers == "run" else count_workers(workers), len(todo))
+    if count <= 1 or getattr(_HERE, "shared_out", False):
         return [function(item) for item in todo]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(function, todo))
+    futures = [_threads(count).submit(_work_alone, function, item) for item in todo]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        # nothing goes on in arrays that the caller lets go
+        wait(futures)
+        raise
+
+
+class _Run:
+    """How many threads a run may take where nobody says a number."""
+
+    threads = 1
+
+
+@contextmanager
+def threads_of_run(workers: int | Literal["auto"]) -> Iterator[None]:
+    """Let ``map_threads`` take so many threads within this block."""
+    before, _Run.threads = _Run.threads, count_workers(workers)
+    try:
+        yield
+    finally:
+        _Run.threads = before
+
+
+_HERE = threading.local()
+
+
+def _work_alone(function: Callable[[Item], Result], item: Item) -> Result:
+    _HERE.shared_out = True
+    return function(item)
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Return threads that stay: a fit shares work out a thousand times, and starting threads takes as long."""
+    return ThreadPoolExecutor(count, thread_name_prefix="video2pde")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def begin_worker() -> None:

@@ -27,6 +27,7 @@ from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
 from video2pde.field import Field
 from video2pde.machine import return_memory
+from video2pde.parallel import threads_of_run
 from video2pde.publish import Publisher
 from video2pde.record import is_artefact, Run
 from video2pde.record import STAGES as RECORDED
@@ -34,6 +35,7 @@ from video2pde.recording.read import read_recording
 from video2pde.recording.source import hash_recording, open_recording
 from video2pde.refinement.result import Refinement
 from video2pde.result import headline
+from video2pde.rollout.ahead import compiled_ahead
 from video2pde.room import limited
 from video2pde.runs.code import hash_code
 from video2pde.runs.events import Events, QuietEvents
@@ -135,7 +137,13 @@ def run_pipeline(
         raise InputError(f"the inverse PINN: {missing_package('jax')}, or leave it out: --set refinement.enabled=false")
     events = events or QuietEvents()
     # one thread of linear algebra: with more, sums are taken in an order that depends on the machine's cores
-    with threadpool_limits(1), RunFolder(out, events) as folder, limited(settings.run.memory_bytes, folder.stages):
+    with (
+        threadpool_limits(1),
+        threads_of_run(settings.run.workers),
+        compiled_ahead(settings, hash_code("video2pde.rollout.kernels")),
+        RunFolder(out, events) as folder,
+        limited(settings.run.memory_bytes, folder.stages),
+    ):
         leave = Publisher(folder.path, latex, figures) if until in (None, REPORT) else None
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings), leave)
         folder.claim(_identify(Path(film), settings), overwrite)

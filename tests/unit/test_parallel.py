@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from video2pde.errors import StageError
-from video2pde.parallel import count_workers, parallel_map
+from video2pde.parallel import count_workers, map_threads, parallel_map, threads_of_run
 
 SECONDS = 60
 """How long a busy machine may take to start or end a process."""
@@ -97,3 +98,26 @@ def wait_for(ready: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
             return found
         time.sleep(0.05)
     raise AssertionError("no workers were started")
+
+
+def test_threads_of_a_run_share_work_out_once_and_keep_its_order() -> None:
+    def inner(x: int) -> tuple[int, str]:
+        return x, threading.current_thread().name
+
+    def outer(_: int) -> tuple[str, list[tuple[int, str]]]:
+        return threading.current_thread().name, map_threads(inner, range(3))
+
+    with threads_of_run(2):
+        found = map_threads(outer, range(8))
+    assert {name for name, _ in found} <= {f"video2pde_{n}" for n in range(2)}
+    for name, own in found:  # a thread that shared its work out would wait for itself
+        assert own == [(0, name), (1, name), (2, name)]
+    here = threading.current_thread().name
+    assert map_threads(inner, range(2)) == [(0, here), (1, here)]  # outside a run nobody has allowed more than one
+
+
+def test_what_fails_in_a_thread_comes_through_and_the_threads_go_on() -> None:
+    for _ in range(3):
+        with pytest.raises(ValueError, match="three is refused"):
+            map_threads(refuse_three, range(6), 2)
+    assert map_threads(square, range(6), 2) == [0, 1, 4, 9, 16, 25]

@@ -12,15 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import BSpline
 
+from video2pde.calibration.pictures import draw_differences, draw_slopes
 from video2pde.calibration.window import Window
-from video2pde.device import namespace
 from video2pde.rollout.model import Model
 from video2pde.terms import Term
 
@@ -68,9 +68,13 @@ class Block(ABC):
     def set_up(self, scene: Scene, values: Array) -> Scene:
         """Change what a rollout is made from."""
 
-    def draw(self, rollout: Array, window: Window) -> Array:  # noqa: ARG002 - for those that need it
-        """Return pictures (c, t, y, x) of the rollout's answer, from some frames of the rollout (t, y, x) itself."""
-        return np.zeros((0, *rollout.shape), rollout.dtype)
+    def draw(self, values: Array, window: Window, begin: int, end: int, out: Array) -> None:  # noqa: ARG002
+        """Draw frames of its pictures (c, t, y, x), from rollouts (m, t, y, x) of which the first is the answer's."""
+        raise TypeError(f"{self.name} has no pictures of its own")
+
+    def draw_there(self, rollout: Any, window: Window) -> Any:  # noqa: ARG002
+        """Return its pictures (c, t, y, x) on a device, from frames (t, y, x) of the rollout."""
+        raise TypeError(f"{self.name} has no pictures of its own")
 
     def weigh(self, scene: Scene, times: Array) -> Array:  # noqa: ARG002 - for those that need it
         """Return the pictures' weights W (n, t, c); ``scene`` is as it was before this block."""
@@ -111,19 +115,14 @@ class Drift(Block):
         moved = scene.velocity * (1 + change[0]) if self.basis is None else scene.velocity + self.basis.T @ change
         return replace(scene, velocity=moved)
 
-    def draw(self, rollout: Array, window: Window) -> Array:
-        """Return −û_x and −û_y; no difference across the picture's left and right edge."""
-        grid = window.grid
-        if namespace(rollout) is not np:
-            from video2pde.calibration.jax_sums import slopes
+    def draw(self, values: Array, window: Window, begin: int, end: int, out: Array) -> None:
+        """Draw −û_x and −û_y."""
+        draw_slopes(values, window.grid.dx, window.grid.dy, begin, end, out)
 
-            drawn: Array = slopes(rollout, grid.dx, grid.dy)
-            return drawn
-        none = np.zeros_like(rollout[:, :, :1])
-        across = [none, (rollout[:, :, :-2] - rollout[:, :, 2:]) / (2 * grid.dx), none]
-        ends = [(rollout[:, [k]] - rollout[:, [k + 1]]) / grid.dy for k in (0, -2)]
-        down = [ends[0], (rollout[:, :-2] - rollout[:, 2:]) / (2 * grid.dy), ends[1]]
-        return np.stack([np.concatenate(across, axis=2), np.concatenate(down, axis=1)])
+    def draw_there(self, rollout: Any, window: Window) -> Any:
+        from video2pde.calibration.jax_sums import slopes
+
+        return slopes(rollout, window.grid.dx, window.grid.dy)
 
     def weigh(self, scene: Scene, times: Array) -> Array:
         """Return ∂X/∂p: how far each unknown has moved the picture by each time."""
@@ -233,15 +232,37 @@ class Unknowns:
                     steps.append(step * self.scale[index])
         return scenes, np.array(steps)
 
-    def pictures(self, differences: Array, rollout: Array, window: Window) -> list[Array]:
-        """Return each block's pictures (c, t, y, x): differences of neighbours, or drawn from the rollout."""
-        parts, used = list[Array](), 0
+    @cached_property
+    def pictures(self) -> int:
+        """How many pictures all blocks have."""
+        return sum(block.size if block.pictures is None else block.pictures for block in self.blocks)
+
+    def draw(self, values: Array, steps: Array, window: Window, begin: int, end: int, out: Array) -> None:
+        """Draw some frames of each block's pictures: differences of neighbouring rollouts, or its own.
+
+        ``values`` (m, t, y, x): the rollout, and its neighbours in the order of :meth:`neighbours`, ``steps`` away;
+        ``out`` (c, t, y, x).
+        """
+        neighbour, place = 0, 0
+        for block in self.blocks:
+            count = block.size if block.pictures is None else block.pictures
+            if block.pictures is None:
+                away = steps[neighbour : neighbour + count]
+                draw_differences(values, 1 + neighbour, away, begin, end, out[place : place + count])
+                neighbour += count
+            else:
+                block.draw(values, window, begin, end, out[place : place + count])
+            place += count
+
+    def draw_there(self, differences: Any, rollout: Any, window: Window) -> list[Any]:
+        """Return each block's pictures (c, t, y, x) on a device."""
+        parts, used = list[Any](), 0
         for block in self.blocks:
             if block.pictures is None:
                 parts.append(differences[used : used + block.size])
                 used += block.size
             else:
-                parts.append(block.draw(rollout, window))
+                parts.append(block.draw_there(rollout, window))
         return parts
 
     def weights(self, vector: Array, given: Scene, times: Array) -> Array:

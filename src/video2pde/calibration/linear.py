@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import Scene, Unknowns
+from video2pde.calibration.pictures import draw_error
 from video2pde.calibration.window import CHUNK, Window
 from video2pde.compiled import njit
 from video2pde.device import namespace, resident
@@ -173,19 +174,21 @@ class Look:
         """Take the error and the pictures of some frames from the rollouts (model, t, y, x)."""
         if self.window.on_device:
             return self._compare_there(frames, values, steps)
-        rollout, base = values[-1] if self.base is not None else values[0], values[0]
         # what has failed stays missing to the last frame
         if not np.isfinite(values[:, -1]).all():
             return _failed(frames, values, np.asarray(np.isfinite(values).all(axis=(0, 2, 3))))
-        differences = values[1 : len(steps) + 1] - base
-        differences /= steps[:, None, None, None]
+        observed, last = self.window.seen(frames), len(values) - 1 if self.base is not None else 0
+        columns = np.empty((self.unknowns.pictures + 1, *values.shape[1:]), values.dtype)
+
+        def draw(piece: tuple[int, int]) -> None:
+            self.unknowns.draw(values, steps, self.window, *piece, columns[:-1])
+            draw_error(values, last, observed, *piece, columns[-1])
+
+        map_threads(draw, _pieces(values.shape[1], self.workers), self.workers)
         # copies: the rollouts of the neighbours are let go
-        base = base.copy()
-        rollout = base if self.base is None else rollout.copy()
-        del values
-        pictures = self.unknowns.pictures(differences, base, self.window)
-        error = rollout - self.window.seen(frames)
-        return Chunk(frames, rollout, base, self._above_floor(frames, np.concatenate([*pictures, error[None]])))
+        base = values[0].copy()
+        rollout = base if self.base is None else values[last].copy()
+        return Chunk(frames, rollout, base, self._above_floor(frames, columns))
 
     def _compare_there(self, frames: slice, values: Any, steps: Array) -> Chunk:
         """Do the same on a device, in few programs: each call of one takes as long as a pass over small pictures."""
@@ -196,7 +199,7 @@ class Look:
             return _failed(frames, values, reached)
         base, differences, last = jax_sums.take_apart(values, steps)
         rollout: Any = base if self.base is None else last
-        pictures: Any = self.unknowns.pictures(differences, base, self.window)
+        pictures: Any = self.unknowns.draw_there(differences, base, self.window)
         columns: Any = jax_sums.columns(pictures, rollout, resident(self.window.values), frames.start)
         return Chunk(frames, rollout, base, self._above_floor(frames, columns))
 
@@ -245,9 +248,14 @@ def inner_products(left: Any, right: Any, weight: Array, workers: int = 1) -> Ar
         # whole arrays, not slices of them: slices are compiled for another layout, and round in another order
         _inner_products(left, right, light, left is right, *piece, out)
 
-    bounds = np.linspace(0, len(out), min(workers, len(out)) + 1).astype(int)
-    map_threads(work, pairwise(bounds), workers)
+    map_threads(work, _pieces(len(out), workers), workers)
     return out
+
+
+def _pieces(count: int, workers: int) -> list[tuple[int, int]]:
+    """Share frames out to threads: where each begins and ends."""
+    bounds = np.linspace(0, count, min(workers, count) + 1).astype(int).tolist()
+    return list(pairwise(bounds))
 
 
 jit: Callable[..., Any] = njit(nogil=True, fastmath=True)

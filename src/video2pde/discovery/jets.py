@@ -27,7 +27,7 @@ Jets = tuple[Array32, Array32, Array32]
 
 SIGMA_STEPS = ((0.01, 0.0), (0.2, 1.0), (np.inf, 1.5))
 """Noise share of the gradient's energy up to which a smoothing of the gradient (pixels) is enough."""
-MOST_KEPT = 2**26
+MOST_KEPT = 2**27
 """Bytes up to which jets and their noise are kept."""
 
 

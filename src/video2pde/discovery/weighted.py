@@ -40,6 +40,7 @@ from video2pde.discovery.timekernels import time_kernels
 from video2pde.discovery.weak import evaluate_density, is_nonlinear
 from video2pde.field import Field
 from video2pde.flow.profiles import Profiles
+from video2pde.parallel import map_threads
 from video2pde.settings import WeakSettings
 from video2pde.terms.parse import U
 from video2pde.terms.term import Order
@@ -66,6 +67,8 @@ SLICE_SPACING = 0.6
 FRAMES_AT_ONCE = 48
 LEAST_KEPT = 1 << 25
 """Bytes of integrals in time that are kept in any case; of a long window as many as it has itself."""
+SIDE_BY_SIDE = 4
+"""Runs of so many frames that threads look at before they are added up: more would take memory."""
 MOST_EMPTY = 2.0
 """Crossings of rows and columns for each centre up to which all of them are computed together."""
 
@@ -257,9 +260,17 @@ class TimeMoments:
         if not is_nonlinear(density):
             return np.asarray((np.float32(density.coeff(U)) * (flat @ values)).reshape(shape))
         total = np.zeros((len(flat), values.shape[1]), np.float32)
-        for start in range(0, len(self.field), FRAMES_AT_ONCE):
-            window = slice(start, min(start + FRAMES_AT_ONCE, len(self.field)))
-            total += flat[:, window] @ evaluate_density(density, *self._jets(window)).reshape(-1, values.shape[1])
+        jets = self._jets
+
+        def part(window: slice) -> Array32:
+            return np.asarray(flat[:, window] @ evaluate_density(density, *jets(window)).reshape(-1, values.shape[1]))
+
+        starts = range(0, len(self.field), FRAMES_AT_ONCE)
+        windows = [slice(start, min(start + FRAMES_AT_ONCE, len(self.field))) for start in starts]
+        for begin in range(0, len(windows), SIDE_BY_SIDE):
+            # added up in their order, whichever is ready first
+            for found in map_threads(part, windows[begin : begin + SIDE_BY_SIDE]):
+                total += found
         return total.reshape(shape)
 
     @cached_property
