@@ -230,8 +230,7 @@ class _Bench:
         unseen = doubts(question) if passes and asked else {}
         lack = _in_quadrature(_lack(law, heard, cause, parts, look.calibration, unresolved), apart, unseen)
         if passes and asked:
-            wider = _in_quadrature(widths, lack)
-            one_more = name_omitted(ask_rollout(look.calibration, self.train, self.settings), look.name, wider)
+            one_more = name_omitted(ask_rollout(look.calibration, self.train, self.settings), look.name, widths)
             if one_more is not None:
                 suspects, lack = (*suspects, one_more), _in_quadrature(lack, one_more.shifts)
                 rival = rival or one_more.words
