@@ -10,7 +10,8 @@ two near ties were added after the rules were made, and before either was run. T
 others, and the five plain ones, check the rule for a term that rollouts see and the weak form does not
 (``fit/omitted``); it was made on the steepest near tie and on films of the scoreboard, and made stricter after "small,
 porous" had been seen. "less" and "again" were added before any of them was run with that; "again, front", a right law
-with a front of a cell, was called ambiguous, and the rule asks for more since. "third" was added after that.
+with a front of a cell, was called ambiguous, and what the grid makes up is taken off since. "third" was added after
+that film had been seen.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ LAWS: tuple[LawFilm, ...] = (
         {},
         seed=745,
         spacing=1.6,
-        domain=340.0,
+        domain=400.0,
     ),
     LawFilm("third, decay", _case("third", Law(u=-0.02, laplacian=1.0), 86, 0.15), {}, seed=746),
     LawFilm("plain, diffusion", _case("plain", Law(laplacian=1.6), 66, 0.15), {}, seed=726),

@@ -28,7 +28,7 @@ from video2pde.fit.law import fit_law, LawFit, slow_noise, TELL_FAULTS
 from video2pde.fit.mapped import see_maps, Sight
 from video2pde.fit.maps import make_maps
 from video2pde.fit.noise import film_memory, Memory
-from video2pde.fit.omitted import ask_rollout, name_omitted
+from video2pde.fit.omitted import name_omitted
 from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, NARROW_FRONT, unresolved_share
 from video2pde.fit.suspects import answered_by, OFTEN_MISSING, out_of_place
@@ -230,7 +230,7 @@ class _Bench:
         unseen = doubts(question) if passes and asked else {}
         lack = _in_quadrature(_lack(law, heard, cause, parts, look.calibration, unresolved), apart, unseen)
         if passes and asked:
-            one_more = name_omitted(ask_rollout(look.calibration, self.train, self.settings), look.name, widths)
+            one_more = name_omitted(look.calibration, self.train, self.settings, widths)
             if one_more is not None:
                 suspects, lack = (*suspects, one_more), _in_quadrature(lack, one_more.shifts)
                 rival = rival or one_more.words

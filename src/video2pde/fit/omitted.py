@@ -7,13 +7,14 @@ Gauss–Newton step for the law with each of them. Errors come from how blocks o
 
     cov = H⁻¹ (Σ_b g_b g_bᵀ) H⁻¹,      g_b = Σ_{t in b} Jᵀr after the step,
 
-so that noise which lasts for several frames, and is the same over parts of the picture, counts as what it is.
+so that noise which lasts for several frames, and is the same over parts of the picture, counts as what it is. A coarse
+grid makes up terms, too: what it adds to the step is found by a fit to a finer truth (``calibration.finer``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +23,9 @@ from scipy.stats import norm
 
 from video2pde.calibration import Calibration, make_problem
 from video2pde.calibration.blocks import LAW
+from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.linear import Linear
+from video2pde.calibration.problem import Problem
 from video2pde.field import Field
 from video2pde.fit.result import Suspicion
 from video2pde.settings import Settings
@@ -34,13 +37,15 @@ Array = NDArray[np.float64]
 
 ASKED = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous")
 """Terms that are tried one by one where the law lacks them: those of the libraries."""
-SEEN = 25.0
+SEEN = 8.0
 """Standard errors from zero at which a term is seen. Blocks of frames know nothing of what errs in the same way all
-along: on films of right laws, encoder and grid reach 16 where a coefficient of the law moves with it."""
+along, and an encoder's lag reaches 16 on films of right laws; but no coefficient of the law leaves its interval then."""
 SURE = 2.0
 """Standard errors that are taken off a shift of the law's coefficients."""
 BLOCKS = 12
 """Blocks of frames that errors are taken from."""
+GRID_KNOWN = 0.5
+"""How well the grid's error is known, relative: what is taken off for it counts as uncertain by so much."""
 SINGULAR = 1e-10
 """Singular value of the scaled normal equations, relative to the largest, below which a direction counts as none."""
 
@@ -49,15 +54,15 @@ SINGULAR = 1e-10
 class Omitted:
     """A term that a law lacks: its coefficient beside the law, ``value`` ± ``error``.
 
-    ``coefficients`` of the law with it; ``shifts`` by term: how far it moves then, beyond noise; ``removes``: the share
-    of the rollout's squared error that the term takes away.
+    ``coefficients`` of the law with it, and how far noise alone moves them, ``errors``; ``removes``: the share of the
+    rollout's squared error that the term takes away.
     """
 
     name: str
     value: float
     error: float
     coefficients: Mapping[str, float]
-    shifts: Mapping[str, float]
+    errors: Mapping[str, float]
     removes: float
 
     @property
@@ -72,32 +77,54 @@ class Omitted:
         known = [(CATALOGUE[name], value) for name, value in whole.items() if name in CATALOGUE]
         return all(value >= 0 or not is_diffusion(term, EMPTY_TO_FULL) for term, value in known)
 
-    def moves(self, widths: Mapping[str, float]) -> float:
-        """Say by how many half-widths of its interval a coefficient of the law moves."""
-        return max((shift / widths[name] for name, shift in self.shifts.items() if widths[name] > 0), default=0.0)
+    def shifts(self, law: Mapping[str, float]) -> dict[str, float]:
+        """Say by term how far its coefficient lies from the law's own, beyond noise."""
+        return {
+            name: max(abs(self.coefficients[name] - value) - SURE * self.errors[name], 0.0)
+            for name, value in law.items()
+        }
+
+    def tells(self, law: Mapping[str, float], widths: Mapping[str, float]) -> bool:
+        """Tell whether it is seen and moves a coefficient of the law out of its interval."""
+        return self.deviations > SEEN and self.runs_forward and moved(self.shifts(law), widths) > 1.0
+
+    def less(self, bias: Array) -> Omitted:
+        """Take off what the grid adds, to the law's coefficients first and to its own last."""
+        unsure = GRID_KNOWN * np.abs(bias)
+        own = zip(self.coefficients.items(), bias, strict=False)
+        doubt = zip(self.errors.items(), unsure, strict=False)
+        return replace(
+            self,
+            value=self.value - float(bias[-1]),
+            error=float(np.hypot(self.error, unsure[-1])),
+            coefficients={name: value - float(less) for (name, value), less in own},
+            errors={name: float(np.hypot(error, more)) for (name, error), more in doubt},
+        )
+
+
+def moved(shifts: Mapping[str, float], widths: Mapping[str, float]) -> float:
+    """Say by how many half-widths of its interval a coefficient moves."""
+    return max((shift / widths[name] for name, shift in shifts.items() if widths[name] > 0), default=0.0)
 
 
 def ask_rollout(calibration: Calibration, train: Field, settings: Settings) -> tuple[Omitted, ...]:
     """Ask for every term of :data:`ASKED` that a calibrated law lacks; none where its rollouts cannot say.
 
     That is so beside flows and maps, under constraints, and where a law that grows was fitted with its initial frame.
+    What the grid adds is still in the answers.
     """
     fit, own = calibration.fit, [term.name for term in calibration.terms]
     plain = calibration.model.flow is None and not calibration.maps and not calibration.held
     lacks = [name for name in ASKED if name not in own]
-    if not (plain and fit.converged and len(fit.base) and not fit.whole and lacks) or np.isfinite(fit.floor):
+    if not (plain and fit.converged and not fit.whole and lacks) or np.isfinite(fit.floor):
         return ()
-    terms = (*calibration.terms, *(CATALOGUE[name] for name in lacks))
-    values = np.concatenate([fit.coefficients, np.zeros(len(lacks))])
-    still = {term.name: np.zeros((len(train), 2)) for term in terms}
-    known = dict(zip((term.name for term in terms), values.tolist(), strict=True))
-    problem = make_problem(train, terms, known, fit.velocity, still, settings).unclipped()
-    look = problem.look({LAW: values}, fit.start, fit.base, fit.modes)
+    problem, values = _with(calibration, lacks, train, settings)
+    look = problem.unclipped().look({LAW: values}, fit.start, fit.base, fit.modes)
     sums = look.sum_up()
     if isinstance(sums, str):
         return ()
     whole = Linear.of(sums, look.weights, problem.split.counted)
-    others = [n for n in range(len(whole.slope)) if not len(own) <= n < len(terms)]
+    others = [n for n in range(len(whole.slope)) if not len(own) <= n < len(values)]
     alone = whole.only(np.array(others))
     gained = -float(alone.slope @ alone.solve())
     found = []
@@ -106,18 +133,35 @@ def ask_rollout(calibration: Calibration, train: Field, settings: Settings) -> t
         step = linear.solve()
         errors = _errors(linear, sums, step)
         law = slice(1, 1 + len(own))
-        shifts = np.maximum(np.abs(step[law]) - SURE * errors[law], 0.0)
         found.append(
             Omitted(
                 name=name,
                 value=float(step[0]),
                 error=float(errors[0]),
                 coefficients=dict(zip(own, (fit.coefficients + step[law]).tolist(), strict=True)),
-                shifts=dict(zip(own, shifts.tolist(), strict=True)),
+                errors=dict(zip(own, errors[law].tolist(), strict=True)),
                 removes=(-float(linear.slope @ step) - gained) / whole.cost,
             )
         )
     return tuple(found)
+
+
+def _with(calibration: Calibration, names: Sequence[str], train: Field, settings: Settings) -> tuple[Problem, Array]:
+    """Pose the fit of a law with further terms, and its coefficients with zeros for them."""
+    fit, terms = calibration.fit, (*calibration.terms, *(CATALOGUE[name] for name in names))
+    values = np.concatenate([fit.coefficients, np.zeros(len(names))])
+    still = {term.name: np.zeros((len(train), 2)) for term in terms}
+    known = dict(zip((term.name for term in terms), values.tolist(), strict=True))
+    return make_problem(train, terms, known, fit.velocity, still, settings), values
+
+
+def _grid_bias(calibration: Calibration, name: str, train: Field, settings: Settings) -> Array:
+    """Return what the grid adds to the coefficients of a law with one more term, which is zero."""
+    problem, values = _with(calibration, [name], train, settings)
+    fit = calibration.fit
+    still = {block: np.zeros_like(found) for block, found in fit.values.items()}
+    terms = tuple(term.name for term in problem.terms)
+    return discretisation_bias(problem, replace(fit, terms=terms, values={**still, LAW: values}))
 
 
 def _errors(linear: Linear, sums: Array, step: Array) -> Array:
@@ -133,24 +177,34 @@ def _errors(linear: Linear, sums: Array, step: Array) -> Array:
     return np.asarray(np.linalg.norm(blocks / size @ inverse, axis=0) / size)
 
 
-def name_omitted(found: tuple[Omitted, ...], library: str, widths: Mapping[str, float]) -> Suspicion | None:
-    """Name the term that takes most away, of those that are seen and move a coefficient out of its interval."""
-    telling = [each for each in found if each.deviations > SEEN and each.runs_forward and each.moves(widths) > 1.0]
+def name_omitted(
+    calibration: Calibration, train: Field, settings: Settings, widths: Mapping[str, float]
+) -> Suspicion | None:
+    """Name the term that takes most away, of those that are seen and move a coefficient out of its interval.
+
+    ``widths``: half-widths of the intervals, by term.
+    """
+    fitted = dict(zip((term.name for term in calibration.terms), calibration.fit.coefficients.tolist(), strict=True))
+    settled = {name: estimate.value for name, estimate in calibration.estimates.items()}
+    telling = [each for each in ask_rollout(calibration, train, settings) if each.tells(fitted, widths)]
+    less_grid = [each.less(_grid_bias(calibration, each.name, train, settings)) for each in telling]
+    telling = [each for each in less_grid if each.tells(settled, widths)]
     if not telling:
         return None
     best = max(telling, key=lambda each: each.removes)
+    shifts = best.shifts(settled)
     with_it = ", ".join(f"{name} {value:.3g}" for name, value in {**best.coefficients, best.name: best.value}.items())
     law = ",".join([*best.coefficients, best.name])
     return Suspicion(
         name=f"missing {best.name}, in rollouts",
-        law=library,
+        law=calibration.library,
         removes=best.removes,
         chance=0.0,
         log_chance=float(norm.logsf(best.deviations) / np.log(10)),
         columns=1,
         after=float("nan"),
         coefficients=best.coefficients,
-        moves=best.moves(widths),
+        moves=moved(shifts, widths),
         criterion=float("inf"),
         words=(
             f"with {describe(CATALOGUE[best.name]).text} beside it, rollouts over the training window fit better, and "
@@ -158,5 +212,5 @@ def name_omitted(found: tuple[Omitted, ...], library: str, widths: Mapping[str, 
         ),
         cure=f"try --law {law}",
         material=False,
-        shifts=best.shifts,
+        shifts=shifts,
     )

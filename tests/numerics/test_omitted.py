@@ -1,0 +1,86 @@
+"""A term that a law lacks, seen in rollouts: it is named with where the law would go, and a right law lacks none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from video2pde.calibration import calibrate, Calibration, make_problem
+from video2pde.field import Field, Grid
+from video2pde.fit.explain import half_widths
+from video2pde.fit.omitted import ask_rollout, moved, name_omitted, Omitted
+from video2pde.recording.synth import Case, Drift, Law, noisy, Plume, sample_case
+from video2pde.recording.synth.further import Further
+from video2pde.settings import load_settings
+from video2pde.terms import CATALOGUE
+
+TRUE = {"porous": 3.0, "laplacian": 0.3}
+DRIFT = (0.1, -0.08)
+SETTINGS = load_settings("quick", overrides={"run.workers": 1, "calibration.replicates": 20})
+
+
+@pytest.fixture(scope="module")
+def train() -> Field:
+    law = Law(laplacian=TRUE["laplacian"], further=Further(porous=TRUE["porous"]))
+    case = Case("porous", law, Drift(DRIFT), Plume(0.6, seed=59, size=1.2, shape="spots"), 0.25)
+    grid, times = Grid(64, 64, 200.0, 200.0), np.linspace(0, 20, 70)
+    pictures = sample_case(case, grid.y - 100, grid.x - 100, (grid.dy, grid.dx), times, spacing=1.6, domain=340.0)
+    return noisy(Field(np.stack([np.asarray(p, np.float32) for p in pictures]), times, grid), 0.002, 3)
+
+
+def fitted(train: Field, *names: str) -> Calibration:
+    terms = tuple(CATALOGUE[name] for name in names)
+    still = {name: np.zeros((len(train), 2)) for name in names}
+    guess = {name: 0.8 * TRUE[name] for name in names}
+    problem = make_problem(train, terms, guess, np.tile(DRIFT, (len(train), 1)), still, SETTINGS)
+    return calibrate("law", problem, {"weak": list(guess.values())}, SETTINGS)
+
+
+def test_a_term_that_is_missing_is_named_and_where_the_law_would_go(train: Field) -> None:
+    law = fitted(train, "porous")
+    widths = half_widths(law)
+    assert abs(law.estimates["porous"].value - TRUE["porous"]) > 2 * widths["porous"]  # tight, and wrong
+    answers = {each.name: each for each in ask_rollout(law, train, SETTINGS)}
+    assert "porous" not in answers
+    missing = answers["laplacian"]
+    assert missing.removes == max(each.removes for each in answers.values())
+    assert missing.value == pytest.approx(TRUE["laplacian"], rel=0.2)  # one step of Gauss and Newton from zero
+    assert missing.coefficients["porous"] == pytest.approx(TRUE["porous"], rel=0.05)
+    named = name_omitted(law, train, SETTINGS, widths)
+    assert named is not None
+    assert named.name == "missing laplacian, in rollouts"
+    assert "--law porous,laplacian" in named.words
+    assert named.moves > 1
+    assert named.shifts["porous"] > widths["porous"]
+
+
+def test_a_right_law_lacks_nothing(train: Field) -> None:
+    law = fitted(train, "porous", "laplacian")
+    assert name_omitted(law, train, SETTINGS, half_widths(law)) is None
+    for each in ask_rollout(law, train, SETTINGS):
+        assert moved(each.shifts(dict(zip(TRUE, law.fit.coefficients, strict=True))), half_widths(law)) < 1
+
+
+def test_what_rollouts_cannot_say_is_not_asked(train: Field) -> None:
+    law = fitted(train, "porous")
+    assert ask_rollout(replace(law, fit=replace(law.fit, converged=False)), train, SETTINGS) == ()
+    assert ask_rollout(replace(law, held={"porous": "known"}), train, SETTINGS) == ()
+
+
+def test_what_the_grid_adds_is_taken_off_and_counts_as_uncertain() -> None:
+    seen = Omitted("u_grad_squared", -0.66, 0.06, {"grad_squared": 10.32}, {"grad_squared": 0.03}, 2e-3)
+    law, widths = {"grad_squared": 10.0}, {"grad_squared": 0.08}
+    assert seen.tells(law, widths)
+    less = seen.less(np.array([0.22, -0.36]))
+    assert less.value == pytest.approx(-0.30)
+    assert less.error == pytest.approx(np.hypot(0.06, 0.18))
+    assert less.coefficients["grad_squared"] == pytest.approx(10.10)
+    assert not less.tells(law, widths)
+
+
+def test_backward_diffusion_explains_nothing() -> None:
+    backward = Omitted("porous", 3.0, 0.01, {"laplacian": -0.5}, {"laplacian": 0.01}, 0.1)
+    assert not backward.runs_forward
+    assert not backward.tells({"laplacian": 1.0}, {"laplacian": 0.1})
