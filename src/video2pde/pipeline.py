@@ -26,6 +26,7 @@ from video2pde.discovery.shapes import check_together
 from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
 from video2pde.field import Field
+from video2pde.fit.omitted import ASKED
 from video2pde.machine import return_memory
 from video2pde.parallel import threads_of_run
 from video2pde.publish import Publisher
@@ -140,7 +141,7 @@ def run_pipeline(
     with (
         threadpool_limits(1),
         threads_of_run(settings.run.workers),
-        compiled_ahead(settings, hash_code("video2pde.rollout.kernels")),
+        compiled_ahead(settings, hash_code("video2pde.rollout.kernels"), [ASKED]),
         RunFolder(out, events) as folder,
         limited(settings.run.memory_bytes, folder.stages),
     ):

@@ -39,7 +39,7 @@ ASKED = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplac
 """Terms that are tried one by one where the law lacks them: those of the libraries."""
 SEEN = 8.0
 """Standard errors from zero at which a term is seen. Blocks of frames know nothing of what errs in the same way all
-along, and an encoder's lag reaches 16 on films of right laws; but no coefficient of the law leaves its interval then."""
+along, and an encoder's lag reaches 16 on films of right laws; but no coefficient leaves its interval with it."""
 SURE = 2.0
 """Standard errors that are taken off a shift of the law's coefficients."""
 BLOCKS = 12
@@ -118,18 +118,21 @@ def ask_rollout(calibration: Calibration, train: Field, settings: Settings) -> t
     lacks = [name for name in ASKED if name not in own]
     if not (plain and fit.converged and not fit.whole and lacks) or np.isfinite(fit.floor):
         return ()
-    problem, values = _with(calibration, lacks, train, settings)
+    # one order of terms, and so one kernel, for all laws of the libraries
+    names = list(ASKED) if set(own) <= set(ASKED) else [*own, *lacks]
+    problem, values = _with(calibration, names, train, settings)
     look = problem.unclipped().look({LAW: values}, fit.start, fit.base, fit.modes)
     sums = look.sum_up()
     if isinstance(sums, str):
         return ()
     whole = Linear.of(sums, look.weights, problem.split.counted)
-    others = [n for n in range(len(whole.slope)) if not len(own) <= n < len(values)]
+    known = [names.index(name) for name in own]
+    others = [*known, *range(len(names), len(whole.slope))]
     alone = whole.only(np.array(others))
     gained = -float(alone.slope @ alone.solve())
     found = []
-    for place, name in enumerate(lacks, start=len(own)):
-        linear = whole.only(np.array([place, *others]))
+    for name in lacks:
+        linear = whole.only(np.array([names.index(name), *others]))
         step = linear.solve()
         errors = _errors(linear, sums, step)
         law = slice(1, 1 + len(own))
@@ -147,18 +150,18 @@ def ask_rollout(calibration: Calibration, train: Field, settings: Settings) -> t
 
 
 def _with(calibration: Calibration, names: Sequence[str], train: Field, settings: Settings) -> tuple[Problem, Array]:
-    """Pose the fit of a law with further terms, and its coefficients with zeros for them."""
-    fit, terms = calibration.fit, (*calibration.terms, *(CATALOGUE[name] for name in names))
-    values = np.concatenate([fit.coefficients, np.zeros(len(names))])
-    still = {term.name: np.zeros((len(train), 2)) for term in terms}
-    known = dict(zip((term.name for term in terms), values.tolist(), strict=True))
-    return make_problem(train, terms, known, fit.velocity, still, settings), values
+    """Pose the fit of a law with further terms, in the order of ``names``; and its coefficients, zero for those."""
+    fit, own = calibration.fit, {term.name: term for term in calibration.terms}
+    known = {**dict.fromkeys(names, 0.0), **dict(zip(own, fit.coefficients.tolist(), strict=True))}
+    terms = tuple(own.get(name) or CATALOGUE[name] for name in names)
+    still = {name: np.zeros((len(train), 2)) for name in names}
+    return make_problem(train, terms, known, fit.velocity, still, settings), np.array([known[name] for name in names])
 
 
 def _grid_bias(calibration: Calibration, name: str, train: Field, settings: Settings) -> Array:
     """Return what the grid adds to the coefficients of a law with one more term, which is zero."""
-    problem, values = _with(calibration, [name], train, settings)
     fit = calibration.fit
+    problem, values = _with(calibration, [*(term.name for term in calibration.terms), name], train, settings)
     still = {block: np.zeros_like(found) for block, found in fit.values.items()}
     terms = tuple(term.name for term in problem.terms)
     return discretisation_bias(problem, replace(fit, terms=terms, values={**still, LAW: values}))

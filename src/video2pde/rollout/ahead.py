@@ -24,13 +24,13 @@ Laws = Sequence[Sequence[str]]
 
 
 @contextmanager
-def compiled_ahead(settings: Settings, code: str) -> Iterator[None]:
+def compiled_ahead(settings: Settings, code: str, further: Laws = ()) -> Iterator[None]:
     """Compile the libraries' kernels beside this block, where there is a core for it and they are not there yet.
 
-    ``code``: a hash of the code that writes kernels.
+    ``code``: a hash of the code that writes kernels; ``further``: sets of terms of the catalogue, in their order.
     """
     terms = [tuple(term.name for term in library) for library in libraries(settings).values()]
-    laws = [(), *(names for names in terms if all(name in CATALOGUE for name in names))]
+    laws = [(), *(names for names in terms if all(name in CATALOGUE for name in names)), *further]
     done = f"ahead_{_hash(code, settings.rollout.precision, version('numba'), laws)}"
     if count_workers(settings.run.workers) < 2 or settings.run.device == "gpu" or (cache_folder() / done).exists():
         yield
