@@ -329,3 +329,10 @@ def test_provenance_and_settings_are_complete(page: Page, law: Run) -> None:
     named = {v.text for v in walk(sections["settings"]) if isinstance(v, Code)}
     assert {"recording.crop", "calibration.replicates", "run.seed"} <= named
     assert set(law.timings) <= set(words(sections["timings"]).split())
+
+
+def test_terms_are_shown_as_formulas_and_options_as_they_are_typed(law: Run) -> None:
+    shown = Story(law).prose("laplacian 0.26 (try --law grad_squared,laplacian), not laplacian alone: 3% left")
+    assert "--law grad_squared,laplacian)" in shown
+    assert shown.startswith("Δu 0.26")
+    assert "not Δu alone" in shown

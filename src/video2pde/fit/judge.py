@@ -232,7 +232,7 @@ class _Bench:
         if passes and asked:
             one_more = name_omitted(look.calibration, self.train, self.settings, widths)
             if one_more is not None:
-                suspects, lack = (*suspects, one_more), _in_quadrature(lack, one_more.shifts)
+                suspects, lack = (one_more, *suspects), _in_quadrature(lack, one_more.shifts)
                 rival = rival or one_more.words
         compared = next((b for b in look.blocks if b.merged == COMPARED), None)
         return FitTest(

@@ -210,8 +210,8 @@ def name_omitted(
         moves=moved(shifts, widths),
         criterion=float("inf"),
         words=(
-            f"with {describe(CATALOGUE[best.name]).text} beside it, rollouts over the training window fit better, and "
-            f"the law would be another: {with_it}; try --law {law}"
+            f"with {describe(CATALOGUE[best.name]).text} beside it, rollouts over the training window fit better "
+            f"(try --law {law}), and the law would be another: {with_it}"
         ),
         cure=f"try --law {law}",
         material=False,

@@ -22,7 +22,7 @@ def tell_fit(story: Story) -> Section | None:
     if test.cause is not None:
         items.append(Note(story.prose(f"{test.cause.words}."), "warning", "Likely cause"))
     if test.rival:
-        items.append(Note(story.prose(f"{test.rival}."), "warning", "A smaller law with an effect"))
+        items.append(Note(story.prose(f"{test.rival}."), "warning", "Another law says as much"))
     items += story.picture(
         "fit-maps",
         "Maps of what the law leaves at four times, in standard deviations of noise, and of noise alone.",

@@ -115,9 +115,13 @@ class Story:
         return Table(table.columns, rows, table.caption if caption is None else caption)
 
     def prose(self, text: str) -> str:
-        """Write the names of terms in a text as formulas, and keep each number and its per cent sign together."""
+        """Write the names of terms in a text as formulas, and keep each number and its per cent sign together.
+
+        Options stay as they are typed.
+        """
         longest = sorted((n for n in self.terms() if len(n) > 2), key=len, reverse=True)
-        shown = re.sub(rf"\b({'|'.join(map(re.escape, longest))})\b", lambda match: self.term(match[0]), text)
+        named = rf"--law \S+|\b(?:{'|'.join(map(re.escape, longest))})\b"
+        shown = re.sub(named, lambda match: match[0] if match[0].startswith("--") else self.term(match[0]), text)
         return re.sub(r"(?<=\d)%", f"{NARROW}%", shown)
 
     def law_in_words(self, name: str) -> str:
