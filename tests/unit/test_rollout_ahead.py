@@ -60,3 +60,13 @@ def test_a_single_core_is_left_to_the_run(started: list[list[str]]) -> None:
     with ahead.compiled_ahead(settings(1), "code"):
         pass
     assert started == []
+
+
+def test_nothing_is_compiled_that_cannot_be_kept(
+    started: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VIDEO2PDE_CACHE", str(tmp_path / "file" / "cache"))
+    with ahead.compiled_ahead(settings(2), "code"):
+        pass
+    assert started == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,8 @@ def compiled_ahead(settings: Settings, code: str, further: Laws = ()) -> Iterato
     terms = [tuple(term.name for term in library) for library in libraries(settings).values()]
     laws = [(), *(names for names in terms if all(name in CATALOGUE for name in names)), *further]
     done = f"ahead_{_hash(code, settings.rollout.precision, version('numba'), laws)}"
-    if count_workers(settings.run.workers) < 2 or settings.run.device == "gpu" or (cache_folder() / done).exists():
+    alone = count_workers(settings.run.workers) < 2 or settings.run.device == "gpu"
+    if alone or not _can_keep() or (cache_folder() / done).exists():
         yield
         return
     command = [sys.executable, "-m", __name__, settings.rollout.precision, done, json.dumps(laws)]
@@ -48,6 +50,16 @@ def compiled_ahead(settings: Settings, code: str, further: Laws = ()) -> Iterato
     finally:
         beside.terminate()
         beside.wait()
+
+
+def _can_keep() -> bool:
+    """Tell whether compiled kernels can be kept: without a folder, a process beside the run would work in vain."""
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def _hash(*parts: object) -> str:
