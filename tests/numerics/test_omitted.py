@@ -84,3 +84,15 @@ def test_backward_diffusion_explains_nothing() -> None:
     backward = Omitted("porous", 3.0, 0.01, {"laplacian": -0.5}, {"laplacian": 0.01}, 0.1)
     assert not backward.runs_forward
     assert not backward.tells({"laplacian": 1.0}, {"laplacian": 0.1})
+
+
+def test_beside_a_tensor_the_laplacian_says_nothing(train: Field) -> None:
+    names = ("porous", "dxx", "dyy", "dxy")
+    still = {name: np.zeros((len(train), 2)) for name in names}
+    guess = {"porous": 3.0, "dxx": 0.3, "dyy": 0.3, "dxy": 0.01}
+    terms = tuple(CATALOGUE[name] for name in names)
+    problem = make_problem(train, terms, guess, np.tile(DRIFT, (len(train), 1)), still, SETTINGS)
+    law = calibrate("law", problem, {"weak": list(guess.values())}, SETTINGS)
+    asked = {each.name for each in ask_rollout(law, train, SETTINGS)}
+    assert "laplacian" not in asked
+    assert "grad_squared" in asked

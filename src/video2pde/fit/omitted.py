@@ -46,6 +46,8 @@ BLOCKS = 12
 """Blocks of frames that errors are taken from."""
 GRID_KNOWN = 0.5
 """How well the grid's error is known, relative: what is taken off for it counts as uncertain by so much."""
+ALIKE = 1e-5
+"""Share of a term's effect, squared, that law, drift and initial frame cannot have, from which it can be asked for."""
 SINGULAR = 1e-10
 """Singular value of the scaled normal equations, relative to the largest, below which a direction counts as none."""
 
@@ -133,6 +135,8 @@ def ask_rollout(calibration: Calibration, train: Field, settings: Settings) -> t
     found = []
     for name in lacks:
         linear = whole.only(np.array([names.index(name), *others]))
+        if not _says_more(linear.hessian):
+            continue  # beside a tensor, the Laplacian is what the law says already
         step = linear.solve()
         errors = _errors(linear, sums, step)
         law = slice(1, 1 + len(own))
@@ -165,6 +169,14 @@ def _grid_bias(calibration: Calibration, name: str, train: Field, settings: Sett
     still = {block: np.zeros_like(found) for block, found in fit.values.items()}
     terms = tuple(term.name for term in problem.terms)
     return discretisation_bias(problem, replace(fit, terms=terms, values={**still, LAW: values}))
+
+
+def _says_more(hessian: Array) -> bool:
+    """Tell whether the first unknown's effect is more than what the others together can do."""
+    among, beside, own = hessian[1:, 1:], hessian[1:, 0], float(hessian[0, 0])
+    size = np.sqrt(np.maximum(np.diag(among), 1e-300))
+    same = beside / size @ np.linalg.lstsq(among / np.outer(size, size), beside / size, rcond=SINGULAR)[0]
+    return bool(own - same > ALIKE * own)
 
 
 def _errors(linear: Linear, sums: Array, step: Array) -> Array:
