@@ -80,7 +80,7 @@ MADE_FROM: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "calibration": (("discovery", "refinement"), ("drift", "calibration", *LAWS, "rollout", "run")),
     "fit": (
         ("calibration",),
-        ("recording", "frap", "weak", "calibration", "rollout", "run", *LAWS),
+        ("recording", "drift", "frap", "weak", "calibration", "rollout", "run", *LAWS),
     ),
     "front": (("calibration",), ("drift", "calibration", "constraints", "front", "rollout", "run")),
     "calibrated_validation": (("front",), ROLLOUTS),

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 OWN = Term.of("own", ("xx", "exp(u)*tanh(2*u)"), ("", "sqrt(1 + u_x**2)/(1 + u**2)"), ("y", "u**3/4"))
 INTRINSIC = [term for term in CATALOGUE.values() if not term.is_drift]
 TOLERANCE = 1e-10
-RUN = """([key, u0, times, velocity, c, ny, nx, dx, dy, periodic, clip]) => {
-  const scheme = { ny, nx, dx, dy, periodic, clip, safety: 0.25, maxSubsteps: 2000 };
+RUN = """([key, u0, times, velocity, c, ny, nx, dx, dy, periodic, clip, safety]) => {
+  const scheme = { ny, nx, dx, dy, periodic, clip, safety, maxSubsteps: 2000 };
   const rollout = new video2pdeReport.Rollout(video2pdeLaws[key], scheme);
   rollout.start(u0);
   const steps = [];
@@ -87,6 +87,7 @@ def compare(lab: Page, model: Model, grid: Grid, settings: RolloutSettings, coef
         grid.dy,
         settings.boundary == "periodic",
         clip,
+        settings.safety,
     ]
     values, steps, failure = lab.evaluate(RUN, order)
     assert failure == ""
