@@ -10,8 +10,8 @@ two near ties were added after the rules were made, and before either was run. T
 others, and the five plain ones, check the rule for a term that rollouts see and the weak form does not
 (``fit/omitted``); it was made on the steepest near tie and on films of the scoreboard, and made stricter after "small,
 porous" had been seen. "less" and "again" were added before any of them was run with that; "again, front", a right law
-with a front of a cell, was called ambiguous, and what the grid makes up is taken off since. "third" was added after
-that film had been seen.
+with a front of a cell, was called ambiguous, and the rule asked for more until "less, front" was sure and wrong; what
+the grid makes up is taken off since. "third" was added between these two changes, and changed nothing.
 """
 
 from __future__ import annotations
