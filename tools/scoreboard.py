@@ -1,10 +1,12 @@
 """Film laws that are known, run the whole pipeline on each film, and keep the score.
 
-Usage: python tools/scoreboard.py [--workers N] [--only TEXT] [--page docs/scoreboard.md]
+Usage: python tools/scoreboard.py [--workers N] [--only TEXT] [--flow auto] [--page docs/scoreboard.md]
 
 Laws × camera noise × compression × background, one film each; ten seeds of camera noise for the case that the
 intervals are judged on; more films without noise; full-size films of every law; films in which no law is to
 be found. Each film's score is kept under build/scoreboard as soon as it is there, so that an interrupted run continues.
+With ``--flow auto`` a flow may be found as well; none of these films has one, so that all must stay uniform, and then
+every number is what the default gives, to the digit.
 The exit status is 1 where a bar was missed.
 """
 
@@ -141,18 +143,21 @@ def score(film: Film, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     }
 
 
-def score_once(sources: str, film: Film) -> dict[str, Any]:
+def score_once(sources: str, flow: str, film: Film) -> dict[str, Any]:
     """Return a film's score, from an earlier run of the same sources where there is one."""
-    path = KEPT / f"{film.key}.json".replace(" ", "-")
-    return recall(
-        path, sources, partial(score, film), lambda found: f"{film.key}: {found['verdict']} {found['chosen'] or ''}"
-    )
+    path = KEPT / f"{film.key}{'' if flow == 'uniform' else f'-{flow}'}.json".replace(" ", "-")
+
+    def say(found: dict[str, Any]) -> str:
+        return f"{film.key}: {found['verdict']} {found['chosen'] or ''} {found.get('flow') or ''}"
+
+    return recall(path, sources, partial(score, film, {"drift.flow": flow}), say)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Recover known laws from films and keep the score.")
     parser.add_argument("--workers", type=int, default=2, help="films at a time, each on one core")
     parser.add_argument("--only", default="", help="only the films whose name contains this text; writes no page")
+    parser.add_argument("--flow", choices=("uniform", "auto"), default="uniform", help="drift.flow")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "scoreboard.md", help="the page to write")
     options = parser.parse_args()
     films = [film for film in list_films() if options.only in film.key]
@@ -163,7 +168,7 @@ def main() -> int:
         left = (time.perf_counter() - began) / done * (total - done) / 60
         print(f"{done} of {total} films, about {left:.0f} min left", file=sys.stderr, flush=True)
 
-    scores = parallel_map(partial(score_once, fingerprint()), films, options.workers, report)
+    scores = parallel_map(partial(score_once, fingerprint(), options.flow), films, options.workers, report)
     page, missed = write_page(scores)
     print(page)
     if not options.only:

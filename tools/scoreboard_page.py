@@ -105,6 +105,10 @@ def judge(scores: Sequence[Score]) -> list[tuple[str, bool, str]]:
         share = sum(inside) / max(len(inside), 1)
         text = f"{share:.1%} of {len(inside)} coefficients"
         bars.append((f"called a law: truth inside the 95 % interval in {COVERED:.0%}", share >= COVERED, text))
+    if tried := [s for s in scores if s.get("flow")]:
+        moved = [s for s in tried if s["flow"] != "uniform"]
+        text = f"{len(tried) - len(moved)} of {len(tried)} films{_named(moved)}"
+        bars.append(('no flow is found where there is none (`drift.flow = "auto"`)', not moved, text))
     return bars
 
 
