@@ -27,7 +27,7 @@ def observe(course: Array, noise: float, seed: int) -> list[Misfit]:
         size = rng.uniform(0.2, 1.0, (len(TIMES), 1))
         seen = size[:, 0] * course + noise * rng.standard_normal(len(TIMES))
         rows = size * splines.values
-        folds.append(Misfit(rows.T @ rows, rows.T @ seen))
+        folds.append(Misfit(rows.T @ rows, rows.T @ seen, float(seen @ seen)))
     return folds
 
 
@@ -80,3 +80,12 @@ def test_one_ramp_is_found_wherever_it_is(on: float) -> None:
     [(centre, width)] = found.ramps
     assert centre == pytest.approx(on, abs=0.15)
     assert 0.4 < width < 0.8
+
+
+def test_an_error_that_all_quarters_share_is_no_level() -> None:
+    """A drift that is off, or an encoder that lags, pushes every tile alike: tiles agree on a ramp that is none."""
+    splines, course = make_splines(), on_and_off()
+    shared = 0.03 * np.exp(-(((TIMES - 8.5) / 1.0) ** 2))
+    folds = observe(course + shared, 0.05, seed=4)
+    chosen = choose_course(folds, splines, any_course, free(folds[0] + folds[1] + folds[2] + folds[3]))
+    assert [centre for centre, _ in chosen.ramps] == pytest.approx([6.0, 15.0], abs=0.2)

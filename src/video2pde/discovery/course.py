@@ -7,6 +7,9 @@ That has far fewer unknowns than a flow in which every mode goes its own way, an
 as a test function is wide. What is turned on or off stays so for a while: θ's total variation is penalised, which lets
 it jump, but not waver in between or at the ends of the window, where few test functions reach. Where the film prefers
 it, θ has few levels with ramps between them (``steps``).
+
+What turns on and off moves the plume as a whole, too, and the measured drift is smoothed in time: its error is largest
+where θ changes. A uniform velocity on the same splines as θ is therefore fitted along, and takes that error.
 """
 
 from __future__ import annotations
@@ -18,12 +21,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from video2pde.discovery.flows import flow_columns, penalty, Ridge
+from video2pde.discovery.flows import flow_columns, penalty, Ridge, uniform_columns
 from video2pde.discovery.steps import choose_course, Course, Misfit, Splines
 from video2pde.discovery.weak import WeakSystem
 from video2pde.discovery.weighted import TimeMoments
 from video2pde.drift import Drift
 from video2pde.flow import FlowShape
+from video2pde.terms.catalogue import DRIFT
 
 Array = NDArray[np.float64]
 
@@ -66,7 +70,9 @@ class Courses:
         widest = systems[0].moments
         count = int(np.clip(round(len(widest.field) / widest.widths.t), FEWEST, MOST))
         free = replace(shape, in_time=count)
-        return cls(systems, shape, [flow_columns(each.moments, drift, free) for each in systems])
+        columns = [flow_columns(each.moments, drift, free) for each in systems]
+        splines = free.time_functions(widest.field.times)
+        return cls([_let_drift_err(each, splines) for each in systems], shape, columns)
 
     def find(self, ridge: Ridge) -> FlowShape:
         """Return the shape with its course, largest value 1; ``ridge``: the penalty on the shape's roughness."""
@@ -92,6 +98,17 @@ class Courses:
         chosen = choose_course(_misfits(known, columns, b, quarters), splines, partial(_free, course), course)
         values = tuple(float(value) for value in _largest_is_one(chosen.values))
         return replace(self.shape, course=values, ramps=chosen.ramps)
+
+
+def _let_drift_err(system: Timed, splines: Array) -> Timed:
+    """Take the measured drift off b, and put a uniform velocity on splines (l, t) in the place of its columns."""
+    law = system.law
+    drift = [name for name in DRIFT if name in law.names]
+    others = [name for name in law.names if name not in drift]
+    pushes = [uniform_columns(system.moments, axis, splines) for axis in range(2)]
+    theta = np.hstack([law.columns(others), *pushes])
+    names = (*others, *(f"push_{axis}_{n}" for axis in "xy" for n in range(len(splines))))
+    return replace(system, law=replace(law, names=names, theta=theta, b=law.b - law.columns(drift).sum(axis=1)))
 
 
 def _weighed(parts: Sequence[tuple[WeakSystem, Array]], noise: Array) -> tuple[Array, Array]:
@@ -131,7 +148,7 @@ def _misfits(known: Array, columns: Array, b: Array, quarters: NDArray[np.int64]
     law, _ = np.linalg.qr(known)
     beside, left = columns - law @ (law.T @ columns), b - law @ (law.T @ b)
     return [
-        Misfit(beside[here].T @ beside[here], beside[here].T @ left[here])
+        Misfit(beside[here].T @ beside[here], beside[here].T @ left[here], float(left[here] @ left[here]))
         for here in (quarters == quarter for quarter in np.unique(quarters))
     ]
 

@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from video2pde.discovery.course import Courses, Timed
-from video2pde.discovery.flows import BLOCKS, cross_validate, join_system, JointSystem, Ridge, RIDGES, SLOW_RIDGES
+from video2pde.discovery.flows import (
+    BLOCKS,
+    cross_validate,
+    join_system,
+    JointSystem,
+    NEARLY,
+    Ridge,
+    RIDGES,
+    SLOW_RIDGES,
+)
 from video2pde.discovery.weak import WeakColumns, WeakSystem
 from video2pde.discovery.weighted import slice_centres, TimeMoments
 from video2pde.drift import Drift
@@ -31,8 +40,6 @@ LEAST_GAIN = 3e-4
 """... and the share of the signal that it must remove at least."""
 COARSER = 2 / 3
 """Share of the splines along each side that a stream function has which changes in time."""
-NEARLY = 1.1
-"""How much more than the best ridge a stiffer one may leave unexplained."""
 NARROW = 0.5
 """Width in time of the test functions that follow a flow's strength beside the usual ones, relative to them."""
 POOL = 2
@@ -180,7 +187,7 @@ def choose_flow(
             narrow = replace(columns, widths=replace(columns.widths, t=NARROW * columns.widths.t))
             nearer = slice_centres(narrow.frames, narrow.inside, narrow.widths, POOL * count, rng)
             courses = Courses.of([wide, _sample(train, narrow, nearer, settings)], drift, shape)
-            systems[name], candidate = _follow(courses, drift, ridge, named)
+            systems[name], candidate = _follow(courses, wide, drift, ridge, named)
         else:
             systems[name] = join_system(law, moments, drift, shape)
             candidate = _try_flow(name, shape, systems[name], named)
@@ -268,7 +275,7 @@ def _try_flow(
 
 
 def _follow(
-    courses: Courses, drift: Drift, ridge: Ridge, named: Mapping[str, Sequence[str]]
+    courses: Courses, system: Timed, drift: Drift, ridge: Ridge, named: Mapping[str, Sequence[str]]
 ) -> tuple[JointSystem, FlowCandidate]:
     """Fit a flow of changing strength: its course under the ridge that its shape has, found in turns.
 
@@ -276,12 +283,12 @@ def _follow(
     """
     for _ in range(TURNS):
         shape = courses.find(ridge)
-        system = join_system(courses.systems[0].law, courses.systems[0].moments, drift, shape)
-        candidate = _try_flow(PULSING, shape, system, named)
+        joint = join_system(system.law, system.moments, drift, shape)
+        candidate = _try_flow(PULSING, shape, joint, named)
         if candidate.ridge == ridge:
             break
         ridge = candidate.ridge
-    return system, candidate
+    return joint, candidate
 
 
 def _explains(candidates: Sequence[FlowCandidate]) -> bool:

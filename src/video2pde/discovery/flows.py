@@ -35,6 +35,8 @@ RIDGES = tuple(10.0**k for k in range(-6, 3))
 """Penalties on roughness in space, relative to the columns, that cross-validation chooses from, ..."""
 SLOW_RIDGES = tuple(10.0**k for k in range(-4, 3, 2))
 """... and on change in time."""
+NEARLY = 1.1
+"""How much more than the best a stiffer flow, or a course of fewer levels, may leave unexplained in left-out data."""
 MOST_DIRECTIONS, LEAST_POWER = 24, 1e-4
 """Changes of a flow that a calibration may make, and the share of the strongest one's effect that counts."""
 SPEED = 1e-3
@@ -81,11 +83,17 @@ def flow_columns(moments: TimeMoments, drift: Drift, shape: FlowShape) -> Array:
         columns.append(found.reshape(len(found), len(theta), -1))
     total = np.concatenate(columns, axis=2)
     means = mode_means(field, drift, shape)
-    one_y, one_x = Profiles.powers(field.grid.y, 0), Profiles.powers(field.grid.x, 0)
     for axis in range(2):
         pushed = (theta[:, None] * means[None, :, :, axis]).reshape(-1, len(field))
-        total -= moments.columns(velocity_parts(one_y, one_x, axis), pushed)[:, :, 0, 0].reshape(total.shape)
+        total -= uniform_columns(moments, axis, pushed).reshape(total.shape)
     return total
+
+
+def uniform_columns(moments: TimeMoments, axis: int, courses: Array) -> Array:
+    """Return the weak columns of −v ∂u along x (axis 0) or y (axis 1), v(t) the ``courses`` (n, t): (M, n)."""
+    grid = moments.field.grid
+    parts = velocity_parts(Profiles.powers(grid.y, 0), Profiles.powers(grid.x, 0), axis)
+    return np.asarray(moments.columns(parts, courses)[:, :, 0, 0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from video2pde.discovery.flows import NEARLY
 from video2pde.flow.ramps import ramp_functions
 
 Array = NDArray[np.float64]
@@ -30,16 +31,17 @@ TINY = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Misfit:
-    """What a course θ leaves, θᵀAθ − 2gᵀθ + a constant, of one part of the picture or of several."""
+    """What a course θ leaves, θᵀAθ − 2gᵀθ + c, of one part of the picture or of several; c: what θ = 0 leaves."""
 
     matrix: Array
     slope: Array
+    without: float
 
     def __add__(self, other: Misfit) -> Misfit:
-        return Misfit(self.matrix + other.matrix, self.slope + other.slope)
+        return Misfit(self.matrix + other.matrix, self.slope + other.slope, self.without + other.without)
 
     def of(self, course: Array) -> float:
-        return float(course @ self.matrix @ course - 2 * self.slope @ course)
+        return float(course @ self.matrix @ course - 2 * self.slope @ course) + self.without
 
     def least(self, basis: Array) -> Array:
         """Return the course in the span of a basis (l, k) that leaves least."""
@@ -79,8 +81,9 @@ class Splines:
 def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, course: Array) -> Course:
     """Return the course, of few levels or free, that says most about the quarters it was not fitted to.
 
-    The fewest levels win where the best is better by no more than one standard error over the quarters. ``free`` fits a
-    course without levels; ``course`` is where ramps are looked for.
+    The fewest levels win where they leave at most a tenth more than the best, or more by no more than one standard
+    error over the quarters: an error of the drift, or of the encoder, is the same in all quarters, and a ramp too many
+    follows it. ``free`` fits a course without levels; ``course`` is where ramps are looked for.
     """
     fitters: list[Fitter] = [*(partial(fit_steps, splines, course, count) for count in range(1, MOST_STEPS + 1)), free]
     left = np.array(
@@ -88,7 +91,8 @@ def choose_course(folds: Sequence[Misfit], splines: Splines, free: Fitter, cours
     )
     worse = left - left[np.argmin(left.sum(axis=1))]
     error = np.std(worse, axis=1, ddof=1) * np.sqrt(len(folds)) if len(folds) > 1 else np.zeros(len(fitters))
-    return fitters[int(np.argmax(worse.sum(axis=1) <= error))](_sum(folds))
+    enough = np.maximum(error, (NEARLY - 1) * left.sum(axis=1).min())
+    return fitters[int(np.argmax(worse.sum(axis=1) <= enough))](_sum(folds))
 
 
 def _sum(parts: Sequence[Misfit]) -> Misfit:
@@ -118,7 +122,8 @@ def fit_steps(splines: Splines, course: Array, count: int, misfit: Misfit) -> Co
         centres, widths = np.split(place, 2)
         beyond = np.maximum(times[0] - centres, 0) + np.maximum(centres - times[-1], 0)
         beyond += frame * (np.maximum(narrow - widths, 0) + np.maximum(widths - wide, 0))
-        return misfit.of(levels(place)) * (1 - float(beyond.sum()) / span)
+        explained = misfit.without - misfit.of(levels(place))
+        return -explained * (1 - float(beyond.sum()) / span)
 
     begin = np.concatenate([places, np.full(count, np.log(2 * frame))])
     simplex = np.vstack([begin, begin + np.diag([*[span / 20] * count, *[1.0] * count])])
