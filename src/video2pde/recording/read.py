@@ -149,7 +149,7 @@ def _read_scene(
     """Read the frames of one scene; where walls or letters stand at its side, once more without them."""
     reading = Reading(recording, settings, layout)
     reading.run(progress)
-    whole = reading.keep_good_run(assemble(reading.store))
+    whole = reading.begin_after_source(reading.keep_good_run(assemble(reading.store)))
     reading.settle(whole, progress)
     asked = settings.crop is not None or settings.mask is not None
     found = None if asked else reading.look_for_objects(whole)
@@ -159,7 +159,7 @@ def _read_scene(
     whole_shape, layout = layout.grid.shape, layout.within(found.box)
     reading = Reading(recording, settings, layout, whole_shape)
     reading.run(progress)
-    whole = reading.keep_good_run(assemble(reading.store))
+    whole = reading.begin_after_source(reading.keep_good_run(assemble(reading.store)))
     reading.notes.append(
         "what never moves at the picture's side (walls, a rim, letters) is cut off: "
         f'--crop {",".join(map(str, layout.crop))}; recording.objects = "none" leaves it'

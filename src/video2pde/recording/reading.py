@@ -12,6 +12,7 @@ from video2pde.errors import InputError
 from video2pde.progress import Progress
 from video2pde.recording.base import DamagedError, Header, Picture
 from video2pde.recording.displacement import turn
+from video2pde.recording.dripping import find_end_of_source
 from video2pde.recording.goodrun import find_good_run
 from video2pde.recording.illumination import even_out, Illumination
 from video2pde.recording.jumps import describe_jump, find_jumps
@@ -165,16 +166,35 @@ class Reading:
         found = find_good_run(values, self.header.black)
         if found is None:
             return values
-        self.begin = found.first
-        kept = slice(found.first, found.stop)
-        self.recorded, self.b_frames = self.recorded[kept], self.b_frames[kept]
-        self.sampler.keep(found.first, found.stop)
         start, stop = (self.settings.first + self.settings.every * k for k in (found.first, found.stop))
         counted = "" if start == found.first else " (counted from the first that is used)"
         self.warnings.append(
             f"{'; '.join(found.reasons)}{counted}: the longest run of one scene was used, frames {start} to {stop - 1} "
             f'(--start {start} --stop {stop}); recording.frames = "all" uses all'
         )
+        return self._keep(values, slice(found.first, found.stop))
+
+    def begin_after_source(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Leave out the frames during which dye still comes in, where its end is seen."""
+        plain = self.settings.observable == "dark" and self.settings.reference is None
+        if self.settings.dripping == "none" or not plain or self.settings.start == "auto" or self.header.line:
+            return values
+        found = find_end_of_source(values, np.asarray(self.recorded, float), self.header.black)
+        if found is None:
+            return values
+        start = self.settings.first + self.settings.every * (self.begin + found.first)
+        self.warnings.append(
+            f"dye comes in until shortly before frame {start} ({found.share:.0%} of what is there then), and no law of "
+            f"what spreads holds while it does: the recording begins there (--start {start}); "
+            'recording.dripping = "none" uses all'
+        )
+        return self._keep(values, slice(found.first, len(values)))
+
+    def _keep(self, values: NDArray[np.float32], kept: slice) -> NDArray[np.float32]:
+        """Leave out all frames but these, of everything that there is one of for each frame."""
+        self.begin += kept.start
+        self.recorded, self.b_frames = self.recorded[kept], self.b_frames[kept]
+        self.sampler.keep(kept.start, kept.stop)
         return values[kept]
 
     def look_for_objects(self, values: NDArray[np.float32]) -> Objects | None:

@@ -20,6 +20,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "stabilise": "none",
             "objects": "none",
             "saturated": "none",
+            "dripping": "none",
             "frames": "all",
         },
         "drift": {"background": "none", "law_correction": False},

@@ -93,6 +93,11 @@ class RecordingSettings(Section):
         description="auto: a small part of the picture in which the signal is saturated at some time is masked; none: "
         "it is left",
     )
+    dripping: Literal["auto", "none"] = Field(
+        "auto",
+        description="auto: where dye comes in until some frame, the recording begins after it (dark observable alone); "
+        "none: all frames are used",
+    )
     stabilise: Literal["auto", "none", "shift", "affine"] = Field(
         "auto",
         description="put the frames of a camera that shakes back in place, as they are reduced to the grid: shift; "
