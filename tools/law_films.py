@@ -11,7 +11,8 @@ others, and the five plain ones, check the rule for a term that rollouts see and
 (``fit/omitted``); it was made on the steepest near tie and on films of the scoreboard, and made stricter after "small,
 porous" had been seen. "less" and "again" were added before any of them was run with that; "again, front", a right law
 with a front of a cell, was called ambiguous, and the rule asked for more until "less, front" was sure and wrong; what
-the grid makes up is taken off since. "third" was added between these two changes, and changed nothing.
+the grid makes up is taken off since. "third" was added between these two changes, and changed nothing. "fourth" was added
+with the rule that lets the larger law compete, and before one of them was run.
 """
 
 from __future__ import annotations
@@ -213,6 +214,23 @@ LAWS: tuple[LawFilm, ...] = (
         domain=400.0,
     ),
     LawFilm("third, decay", _case("third", Law(u=-0.02, laplacian=1.0), 86, 0.15), {}, seed=746),
+    LawFilm(
+        "fourth, linear", _case("fourth", _further(0.3, porous=2.4), 91, 0.25), {}, seed=751, spacing=1.6, domain=340.0
+    ),
+    LawFilm("fourth, porous", _case("fourth", _further(1.2, porous=0.6), 92, 0.15), {}, seed=752),
+    LawFilm(
+        "fourth, two fronts",
+        _case("fourth", Law(grad_squared=6.0, u_grad_squared=3.0, laplacian=1.0), 93, 0.1),
+        {},
+        seed=753,
+        spacing=1.6,
+        domain=340.0,
+    ),
+    LawFilm("fourth, fading", _case("fourth", Law(u=-0.004, grad_squared=5.0, laplacian=1.1), 94, 0.1), {}, seed=754),
+    LawFilm("fourth, diffusion", _case("plain", Law(laplacian=1.2), 95, 0.2), {}, seed=755),
+    LawFilm("fourth, front", _case("plain", Law(grad_squared=5.0, laplacian=1.1), 96, 0.1), {}, seed=756),
+    LawFilm("fourth, steep", _case("plain", Law(u_grad_squared=9.0, laplacian=1.1), 97, 0.1), {}, seed=757),
+    LawFilm("fourth, decay", _case("plain", Law(u=-0.025, laplacian=1.2), 98, 0.15), {}, seed=758),
     LawFilm("plain, diffusion", _case("plain", Law(laplacian=1.6), 66, 0.15), {}, seed=726),
     LawFilm("plain, decay", _case("plain", Law(u=-0.03, laplacian=0.9), 67, 0.2), {}, seed=727),
     LawFilm("plain, front", _case("plain", Law(grad_squared=6.0, laplacian=0.9), 68, 0.1), {}, seed=728),

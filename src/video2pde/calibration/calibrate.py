@@ -74,7 +74,8 @@ class Calibration:
     all starts ended at the same place; ``misfit`` the squared error that the law leaves in the training window, in
     units of the camera's noise: near 1 for a law that says everything; ``flow`` what varies in space
     beside the drift, and ``maps`` how coefficients vary, both fitted jointly; ``parameters`` of terms that are not
-    linear in them, by symbol; ``held`` coefficients that were not fitted, by term, and why.
+    linear in them, by symbol; ``held`` coefficients that were not fitted, by term, and why; ``enlarges`` the library of
+    which it is one term more, where rollouts of that one asked for it.
     """
 
     library: str
@@ -91,6 +92,7 @@ class Calibration:
     maps: tuple[CoefficientMap, ...] = ()
     parameters: Mapping[str, Estimate] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
+    enlarges: str = ""
 
     @property
     def model(self) -> Model:

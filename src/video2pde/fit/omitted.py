@@ -40,6 +40,8 @@ ASKED = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplac
 SEEN = 8.0
 """Standard errors from zero at which a term is seen. Blocks of frames know nothing of what errs in the same way all
 along, and an encoder's lag reaches 16 on films of right laws; but no coefficient leaves its interval with it."""
+CERTAIN = 25.0
+"""Standard errors from which the law with the term is calibrated and competes: no right law was seen to come near."""
 SURE = 2.0
 """Standard errors that are taken off a shift of the law's coefficients."""
 BLOCKS = 12
@@ -192,22 +194,32 @@ def _errors(linear: Linear, sums: Array, step: Array) -> Array:
     return np.asarray(np.linalg.norm(blocks / size @ inverse, axis=0) / size)
 
 
-def name_omitted(
+def find_omitted(
     calibration: Calibration, train: Field, settings: Settings, widths: Mapping[str, float]
-) -> Suspicion | None:
-    """Name the term that takes most away, of those that are seen and move a coefficient out of its interval.
+) -> Omitted | None:
+    """Find the term that takes most away, of those that are seen and move a coefficient out of its interval.
 
     ``widths``: half-widths of the intervals, by term.
     """
     fitted = dict(zip((term.name for term in calibration.terms), calibration.fit.coefficients.tolist(), strict=True))
-    settled = {name: estimate.value for name, estimate in calibration.estimates.items()}
     telling = [each for each in ask_rollout(calibration, train, settings) if each.tells(fitted, widths)]
     less_grid = [each.less(_grid_bias(calibration, each.name, train, settings)) for each in telling]
-    telling = [each for each in less_grid if each.tells(settled, widths)]
-    if not telling:
+    telling = [each for each in less_grid if each.tells(_settled(calibration), widths)]
+    return max(telling, key=lambda each: each.removes, default=None)
+
+
+def _settled(calibration: Calibration) -> dict[str, float]:
+    return {name: estimate.value for name, estimate in calibration.estimates.items()}
+
+
+def name_omitted(
+    calibration: Calibration, train: Field, settings: Settings, widths: Mapping[str, float]
+) -> Suspicion | None:
+    """Put what :func:`find_omitted` finds into words; None where it finds nothing."""
+    best = find_omitted(calibration, train, settings, widths)
+    if best is None:
         return None
-    best = max(telling, key=lambda each: each.removes)
-    shifts = best.shifts(settled)
+    shifts = best.shifts(_settled(calibration))
     with_it = ", ".join(f"{name} {value:.3g}" for name, value in {**best.coefficients, best.name: best.value}.items())
     law = ",".join([*best.coefficients, best.name])
     return Suspicion(

@@ -51,6 +51,19 @@ class Evidence:
         test = self.tests.get(candidate.library)
         return test is not None and (test.passes or (bool(test.scales) and all(scale.passes for scale in test.scales)))
 
+    def is_enlarged(self, candidate: Candidate, passing: Sequence[Candidate]) -> bool:
+        """Tell whether a law with one more term, which rollouts of this one asked for, takes its place.
+
+        It must leave no more than noise, know the term's sign, and predict the validation window better.
+        """
+        for larger in passing:
+            more = set(larger.terms) - set(candidate.terms)
+            if self.calibrations[larger.library].enlarges == candidate.library and len(more) == 1:
+                estimate = larger.estimates[more.pop()]
+                if estimate.low * estimate.high > 0 and self.predicts_worse(candidate, larger):
+                    return True
+        return False
+
     def leaves_more(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
         """Tell whether another law leaves clearly less of the training window, block by block."""
         own = self.tests.get(candidate.library)

@@ -16,13 +16,14 @@ from video2pde.discovery.shapes import Shape
 from video2pde.drift import Drift
 from video2pde.errors import StageError
 from video2pde.field import Field
+from video2pde.fit.omitted import CERTAIN, find_omitted
 from video2pde.progress import Progress
 from video2pde.refinement.result import Refinement
 from video2pde.runs.events import Events, QuietEvents
 from video2pde.runs.folder import Keep
 from video2pde.settings import Settings
 from video2pde.stages.structure import Contender, Discovery
-from video2pde.terms import Term
+from video2pde.terms import CATALOGUE, Term
 from video2pde.terms.catalogue import constraints
 from video2pde.terms.families import FAMILIES
 
@@ -52,7 +53,8 @@ def calibrate_contenders(
 
     Returns
     -------
-    The calibrated laws with their intervals, by library.
+    The calibrated laws with their intervals, by library. Where the best of them lacks a term that its rollouts ask for
+    beyond doubt (``fit.omitted``), the law with that term is among them, "C + u" for example.
 
     Examples
     --------
@@ -65,18 +67,60 @@ def calibrate_contenders(
     """
     told = events or QuietEvents()
     done = dict[str, Calibration]()
-    for index, contender in enumerate(contenders):
+
+    def add(contender: Contender, found: Discovery, doing: str, enlarges: str = "") -> None:
         # one contender may take ten times as long as another: the time left is not known
-        doing = f"{contender.library}, contender {index + 1} of {len(contenders)}"
         told.progress(0, None, f"{doing}: fitting")
         more, tell = refined.get(contender.library), partial(_tell_replicates, told, doing)
         rival = min((law.plain_mse for law in done.values()), default=np.inf)
-        fit = partial(calibrate_contender, contender, train, drift, found, more, settings, tell, rival)
+
+        def fit() -> Calibration:
+            law = calibrate_contender(contender, train, drift, found, more, settings, tell, rival)
+            return replace(law, enlarges=enlarges)
+
         try:
             done[contender.library] = fit() if keep is None else keep(contender.library, fit)
         except StageError as error:
             told.warn(f"{contender.library} is left out: {error}")
+
+    for index, contender in enumerate(contenders):
+        add(contender, found, f"{contender.library}, contender {index + 1} of {len(contenders)}")
+    larger = _enlarge(contenders, done, train, drift, found, settings)
+    if larger is not None:
+        small, contender = larger
+        # what the further term does to the centroid was not asked for: the drift is refined all the same
+        still = {term.name: np.zeros((len(train), 2)) for term in contender.terms}
+        posed = replace(found, moments={**still, **found.moments})
+        add(contender, posed, f"{contender.library}, which rollouts of {small} ask for", small)
     return done
+
+
+def _enlarge(
+    contenders: Sequence[Contender],
+    done: Mapping[str, Calibration],
+    train: Field,
+    drift: Drift,
+    found: Discovery,
+    settings: Settings,
+) -> tuple[str, Contender] | None:
+    """Return the best law's name and the law with one more term, where its rollouts ask for one beyond doubt."""
+    fitted = [law for law in done.values() if law.fit.converged]
+    if not fitted or settings.regression.law is not None or found.search is not None:
+        return None
+    best = min(fitted, key=lambda law: law.plain_mse)
+    widths = {name: (estimate.high - estimate.low) / 2 for name, estimate in best.estimates.items()}
+    if not all(np.isfinite(width) for width in widths.values()):
+        return None
+    asked = find_omitted(best, train, settings if drift.moving else without_drift(settings), widths)
+    if asked is None or asked.deviations < CERTAIN:
+        return None
+    terms = (*best.terms, CATALOGUE[asked.name])
+    if any({term.name for term in terms} == {term.name for term in law.terms} for law in done.values()):
+        return None
+    small = next(contender for contender in contenders if contender.library == best.library)
+    coefficients = {**small.coefficients, **asked.coefficients, asked.name: asked.value}
+    library = f"{best.library} + {asked.name}"
+    return best.library, replace(small, library=library, terms=terms, coefficients=coefficients)
 
 
 def _tell_replicates(events: Events, doing: str, done: int, total: int | None) -> None:
