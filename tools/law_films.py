@@ -11,8 +11,8 @@ others, and the five plain ones, check the rule for a term that rollouts see and
 (``fit/omitted``); it was made on the steepest near tie and on films of the scoreboard, and made stricter after "small,
 porous" had been seen. "less" and "again" were added before any of them was run with that; "again, front", a right law
 with a front of a cell, was called ambiguous, and the rule asked for more until "less, front" was sure and wrong; what
-the grid makes up is taken off since. "third" was added between these two changes, and changed nothing. "fourth" was added
-with the rule that lets the larger law compete, and before one of them was run.
+the grid makes up is taken off since. "third" was added between these two changes, and changed nothing. "fourth" was
+added with the rule that lets the larger law compete, and before one of them was run.
 """
 
 from __future__ import annotations
