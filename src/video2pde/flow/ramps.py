@@ -40,16 +40,10 @@ def ramp_directions(shape: FlowShape, times: Array) -> Array:
     levels = np.linalg.lstsq(functions, splines @ np.array(shape.course), rcond=None)[0]
     after, before = (ramp_functions(times, centres + step * widths, widths) for step in (STEP, -STEP))
     moved = levels[1:] * ((after - before)[:, 1:] / (2 * STEP * widths))
-    wider, narrower = (ramp_functions(times, centres, widths * (1 + step)) for step in (STEP, -STEP))
-    widened = levels[1:] * ((wider - narrower)[:, 1:] / (2 * STEP))
     others = np.delete(functions, 1, axis=1)
-    return np.asarray((nearest @ np.hstack([moved, widened, others])).T)
+    return np.asarray((nearest @ np.hstack([moved, others])).T)
 
 
 def moved_ramps(shape: FlowShape, amounts: Array) -> tuple[tuple[float, float], ...]:
     """Return where ramps are after a change by ``amounts`` of :func:`ramp_directions`."""
-    moves, wider = np.split(amounts[: 2 * len(shape.ramps)], 2)
-    return tuple(
-        (centre + float(move), width * (1 + float(more)))
-        for (centre, width), move, more in zip(shape.ramps, moves, wider, strict=True)
-    )
+    return tuple((centre + float(move), width) for (centre, width), move in zip(shape.ramps, amounts, strict=False))
