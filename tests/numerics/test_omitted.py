@@ -7,13 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import video2pde as vp
 from video2pde.calibration import calibrate, Calibration, make_problem
+from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid
 from video2pde.fit.explain import half_widths
 from video2pde.fit.omitted import ask_rollout, moved, name_omitted, Omitted
 from video2pde.recording.synth import Case, Drift, Law, noisy, Plume, sample_case
 from video2pde.recording.synth.further import Further
 from video2pde.settings import load_settings
+from video2pde.stages.calibration import calibrate_contenders
+from video2pde.stages.structure import Contender
 from video2pde.terms import CATALOGUE
 
 TRUE = {"porous": 3.0, "laplacian": 0.3}
@@ -96,3 +100,22 @@ def test_beside_a_tensor_the_laplacian_says_nothing(train: Field) -> None:
     asked = {each.name for each in ask_rollout(law, train, SETTINGS)}
     assert "laplacian" not in asked
     assert "grad_squared" in asked
+
+
+def test_the_law_with_the_term_is_calibrated_beside_the_one_that_lacks_it(train: Field) -> None:
+    """Rollouts of the porous medium ask for diffusion with tens of standard errors: both laws go on."""
+    drift, known = estimate_drift(train), vp.example_run().discovery
+    assert known is not None
+    found = replace(known, moments={"porous": np.zeros((len(train), 2))})
+    law = Contender("porous", (CATALOGUE["porous"],), {"porous": 3.6}, (1.0, 1.0), 0.9)
+    done = calibrate_contenders([law], train, drift, found, {}, SETTINGS)
+    assert list(done) == ["porous", "porous + laplacian"]
+    larger = done["porous + laplacian"]
+    assert larger.enlarges == "porous"
+    for name, true in TRUE.items():
+        assert larger.estimates[name].value == pytest.approx(true, rel=0.08)
+    # a law that was named is the user's, and stays what it is
+    named = load_settings(
+        "quick", overrides={"run.workers": 1, "calibration.replicates": 20, "regression.law": "porous"}
+    )
+    assert list(calibrate_contenders([law], train, drift, found, {}, named)) == ["porous"]

@@ -23,6 +23,8 @@ TERMS = {
     "C-alt": ("u_grad_squared", "laplacian"),
     "C-both": ("grad_squared", "u_grad_squared", "laplacian"),
 }
+UNSURE = (Estimate(0.1, -0.2, 0.4), Estimate(0.7, 0.6, 0.8))
+"""Coefficients of C, of which the first may be zero."""
 NOISE = np.abs(np.random.default_rng(0).normal(1.0, 0.1, FRAMES))
 
 
@@ -40,6 +42,7 @@ def choose(
     extra: Mapping[str, Any] | None = None,
     stuck: tuple[str, ...] = (),
     bootstrap: object = None,
+    enlarges: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Selection:
     """Select among libraries with the given squared errors; persistence has 1."""
@@ -50,6 +53,7 @@ def choose(
             estimates={term: estimate if term == "laplacian" else Estimate(9.0, 8.9, 9.1) for term in TERMS[name]},
             fit=SimpleNamespace(mse=(fits or {}).get(name, 1e-6), converged=name not in stuck, reason="stuck"),
             bootstrap=bootstrap,
+            enlarges=(enlarges or {}).get(name, ""),
         )
         for name in errors
     }
@@ -174,6 +178,21 @@ def test_a_law_with_a_smaller_error_is_never_passed_over_without_a_true_reason()
     assert "within 5% of C (10.04%), and is the simpler law" in chosen.reason
     assert "C-both with 7.1" in chosen.reason
     assert "less, but its fit did not converge" in chosen.reason
+
+
+def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smaller_one() -> None:
+    """Within the tie the smaller law wins, unless its own rollouts asked for the term and held-out frames agree."""
+    within = {"A": 0.0102, "C": 0.01}
+    tests, larger = {"A": judged(True), "C": judged(True)}, {"C": "A"}
+    assert choose(within, tests=tests).chosen == "A"
+    chosen = choose(within, tests=tests, enlarges=larger)
+    assert (chosen.chosen, chosen.verdict) == ("C", "law")
+    assert "rollouts of A over the training window ask for the further term" in chosen.reason
+    # not where held-out frames say otherwise, where it leaves more than noise, or where the term may be zero
+    assert choose({"A": 0.0098, "C": 0.01}, tests=tests, enlarges=larger).chosen == "A"
+    assert choose(within, tests={"A": judged(True), "C": judged(False)}, enlarges=larger).chosen == "A"
+    unsure = {"C": tuple(zip((CATALOGUE[n] for n in TERMS["C"]), UNSURE, strict=True))}
+    assert choose(within, tests=tests, enlarges=larger, own=unsure).chosen == "A"
 
 
 def test_a_law_without_interval_is_not_chosen_where_a_bootstrap_was_asked_for() -> None:

@@ -171,6 +171,8 @@ def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: fl
     equal = [c.library for c in rivals if c is not winner and not evidence.told_apart(c, winner)]
     tied = (winner.library, *equal) if equal else ()
     reason = _reason(winner, candidates, tolerance, evidence)
+    if small := evidence.calibrations[winner.library].enlarges:
+        reason += f"; rollouts of {small} over the training window ask for the further term"
     if tied:
         reason = (
             f"{' and '.join(tied)} have {smallest} terms each and predict this recording equally well; a recording "
