@@ -10,13 +10,14 @@ import pytest
 import video2pde as vp
 from video2pde.calibration import calibrate, Calibration, make_problem
 from video2pde.drift import estimate_drift
+from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid
 from video2pde.fit.explain import half_widths
 from video2pde.fit.omitted import ask_rollout, moved, name_omitted, Omitted
 from video2pde.recording.synth import Case, Drift, Law, noisy, Plume, sample_case
 from video2pde.recording.synth.further import Further
 from video2pde.settings import load_settings
-from video2pde.stages.calibration import calibrate_contenders
+from video2pde.stages.calibration import _without_unsure, calibrate_contenders
 from video2pde.stages.structure import Contender
 from video2pde.terms import CATALOGUE
 
@@ -119,3 +120,21 @@ def test_the_law_with_the_term_is_calibrated_beside_the_one_that_lacks_it(train:
         "quick", overrides={"run.workers": 1, "calibration.replicates": 20, "regression.law": "porous"}
     )
     assert list(calibrate_contenders([law], train, drift, found, {}, named)) == ["porous"]
+
+
+def test_a_term_that_stood_for_the_missing_one_goes(train: Field) -> None:
+    """What may be zero beside the new term is left out; the new one itself is not, nor is what is known."""
+    terms = tuple(CATALOGUE[name] for name in ("u", "porous", "laplacian"))
+    law = replace(fitted(train, "porous", "laplacian"), terms=terms)
+    sure, unsure = Estimate(3.0, 2.9, 3.1), Estimate(0.001, -0.002, 0.004)
+    larger = Contender("B + laplacian", terms, {"u": 0.0, "porous": 3.6, "laplacian": 0.2}, (1.0, 1.0), 0.9)
+
+    def fewer(**estimates: Estimate) -> Contender | None:
+        return _without_unsure(larger, {larger.library: replace(law, estimates=estimates)})
+
+    found = fewer(u=unsure, porous=sure, laplacian=sure)
+    assert found is not None
+    assert found.library == "B + laplacian − u"
+    assert found.weak == {"porous": 3.0, "laplacian": 3.0}
+    assert fewer(u=sure, porous=sure, laplacian=sure) is None
+    assert fewer(u=sure, porous=sure, laplacian=unsure) is None

@@ -92,7 +92,29 @@ def calibrate_contenders(
         still = {term.name: np.zeros((len(train), 2)) for term in contender.terms}
         posed = replace(found, moments={**still, **found.moments})
         add(contender, posed, f"{contender.library}, which rollouts of {small} ask for", small)
+        fewer = _without_unsure(contender, done)
+        if fewer is not None:
+            del done[contender.library]
+            add(fewer, posed, fewer.library, small)
     return done
+
+
+def _without_unsure(contender: Contender, done: Mapping[str, Calibration]) -> Contender | None:
+    """Return an enlarged law without the terms that may be zero beside the new one; None where there are none.
+
+    They stood for the term that was missing.
+    """
+    law = done.get(contender.library)
+    if law is None or not law.fit.converged:
+        return None
+    unsure = [name for name, estimate in law.estimates.items() if estimate.low <= 0 <= estimate.high]
+    if not unsure or contender.terms[-1].name in unsure:
+        return None
+    terms = tuple(term for term in law.terms if term.name not in unsure)
+    coefficients = {name: value for name, value in contender.coefficients.items() if name not in unsure}
+    coefficients |= {term.name: law.estimates[term.name].value for term in terms}
+    library = " − ".join([contender.library, *unsure])
+    return replace(contender, library=library, terms=terms, coefficients=coefficients)
 
 
 def _enlarge(
