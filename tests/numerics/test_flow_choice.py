@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from video2pde.caveats import flow_notes
 from video2pde.discovery import weak_system
 from video2pde.discovery.flow_choice import choose_flow, FlowChoice, FlowColumns
+from video2pde.discovery.flows import _solve
 from video2pde.discovery.identifiability import diagnose_libraries, Identifiability
 from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid, Windows
@@ -131,3 +132,16 @@ def test_a_flow_that_is_asked_for_is_used_and_a_uniform_one_leaves_more() -> Non
     free = found.libraries["C"].fit
     uniform = analyse(film("C"), "drift.flow=auto")[2].libraries["C"].fit
     assert free.coefficients["laplacian"] == pytest.approx(uniform.coefficients["laplacian"], rel=0.03)
+
+
+def test_modes_that_are_hardly_seen_do_not_stop_the_choice() -> None:
+    """In units of columns that no test function sees, a penalty is 1e24 times that of the others."""
+    huge = 1e24 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    matrix = np.zeros((3, 3))
+    matrix[0, 0], matrix[1:, 1:] = 2.0, huge
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.solve(matrix, np.array([4.0, 0.0, 0.0]))
+    assert _solve(matrix, np.array([4.0, 0.0, 0.0])) == pytest.approx([2.0, 0.0, 0.0])
+    seen = np.array([[2.0, 0.3], [0.3, 1.0]])
+    right = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert _solve(seen, right) == pytest.approx(np.linalg.solve(seen, right), rel=1e-11)
