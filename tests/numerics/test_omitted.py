@@ -110,8 +110,8 @@ def test_the_law_with_the_term_is_calibrated_beside_the_one_that_lacks_it(train:
     found = replace(known, moments={"porous": np.zeros((len(train), 2))})
     law = Contender("porous", (CATALOGUE["porous"],), {"porous": 3.6}, (1.0, 1.0), 0.9)
     done = calibrate_contenders([law], train, drift, found, {}, SETTINGS)
-    assert list(done) == ["porous", "porous + laplacian"]
-    larger = done["porous + laplacian"]
+    assert list(done) == ["porous", "porous+laplacian"]
+    larger = done["porous+laplacian"]
     assert larger.enlarges == "porous"
     for name, true in TRUE.items():
         assert larger.estimates[name].value == pytest.approx(true, rel=0.08)
@@ -127,14 +127,14 @@ def test_a_term_that_stood_for_the_missing_one_goes(train: Field) -> None:
     terms = tuple(CATALOGUE[name] for name in ("u", "porous", "laplacian"))
     law = replace(fitted(train, "porous", "laplacian"), terms=terms)
     sure, unsure = Estimate(3.0, 2.9, 3.1), Estimate(0.001, -0.002, 0.004)
-    larger = Contender("B + laplacian", terms, {"u": 0.0, "porous": 3.6, "laplacian": 0.2}, (1.0, 1.0), 0.9)
+    larger = Contender("B+laplacian", terms, {"u": 0.0, "porous": 3.6, "laplacian": 0.2}, (1.0, 1.0), 0.9)
 
     def fewer(**estimates: Estimate) -> Contender | None:
         return _without_unsure(larger, {larger.library: replace(law, estimates=estimates)})
 
     found = fewer(u=unsure, porous=sure, laplacian=sure)
     assert found is not None
-    assert found.library == "B + laplacian − u"
+    assert found.library == "B+laplacian-u"
     assert found.weak == {"porous": 3.0, "laplacian": 3.0}
     assert fewer(u=sure, porous=sure, laplacian=sure) is None
     assert fewer(u=sure, porous=sure, laplacian=unsure) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,20 @@ from report_runs import (
 )
 
 from video2pde import publish
+from video2pde.calibration import Calibration
 from video2pde.estimate import Estimate
+from video2pde.fit import FitTest
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
 from video2pde.report.content.head import compare_held_out
 from video2pde.report.document import Bar, Chart, Check, Code, Equation, Math, Page, Series, Strong
 from video2pde.report.page import render_page
+from video2pde.report.tables import collect_sheets
 from video2pde.result import summarise_motion
-from video2pde.rollout.validate import DIFFUSION
+from video2pde.rollout.validate import DIFFUSION, Row, Validation
+from video2pde.selection import Selection
+from video2pde.selection.criteria import Candidate
+from video2pde.stages.evaluation import Evaluation
 from video2pde.terms import CATALOGUE
 from video2pde.terms.words import describe
 from video2pde.using.analysis import analyse_model
@@ -336,3 +342,37 @@ def test_terms_are_shown_as_formulas_and_options_as_they_are_typed(law: Run) -> 
     assert "--law grad_squared,laplacian)" in shown
     assert shown.startswith("Δu 0.26")
     assert "not Δu alone" in shown
+
+
+# ------------------------------------------------------------------ a law that rollouts asked for
+
+
+def renamed(value: Any, old: str, new: str) -> Any:
+    """Give a library another name wherever it stands in artefacts."""
+    if isinstance(value, str):
+        return new if value == old else value
+    if isinstance(value, dict):
+        return {renamed(k, old, new): renamed(v, old, new) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(renamed(item, old, new) for item in value)
+    if isinstance(value, Calibration | FitTest | Validation | Row | Selection | Candidate | Evaluation):
+        return replace(value, **{f.name: renamed(getattr(value, f.name), old, new) for f in fields(value)})
+    return value
+
+
+def test_a_law_that_no_library_holds_is_told_like_any_other(law: Run) -> None:
+    """It has a diagnosis of the smaller law alone, and none of its own."""
+    name = "A+grad_squared"
+    changed = {
+        stage: renamed(getattr(law, stage), "C", name)
+        for stage in ("calibration", "fit", "front", "calibrated_validation", "selection", "test")
+    }
+    changed["calibration"][name] = replace(changed["calibration"][name], enlarges="A")
+    run = replace(law, **changed)
+    model = publish.save_model(run)
+    assert model is not None
+    page = compose_page(Story(run, analysis=analyse_model(model)))
+    assert any("|∇u|² by rollouts" in headline.note for headline in page.head.headlines)
+    assert render_page(page)
+    assert run.to_json()["selected"]["library"] == name
+    assert {sheet.name for sheet in collect_sheets(run)} == {sheet.name for sheet in collect_sheets(law)}

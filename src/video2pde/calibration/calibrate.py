@@ -95,6 +95,11 @@ class Calibration:
     enlarges: str = ""
 
     @property
+    def diagnosed(self) -> str:
+        """The library whose diagnosis in weak form is this law's: of an enlarged law, that of the smaller one."""
+        return self.enlarges or self.library
+
+    @property
     def model(self) -> Model:
         """The calibrated law, the drift as given."""
         values = tuple(self.estimates[term.name].value for term in self.terms)

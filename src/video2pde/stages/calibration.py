@@ -54,7 +54,7 @@ def calibrate_contenders(
     Returns
     -------
     The calibrated laws with their intervals, by library. Where the best of them lacks a term that its rollouts ask for
-    beyond doubt (``fit.omitted``), the law with that term is among them, "C + u" for example.
+    beyond doubt (``fit.omitted``), the law with that term is among them, "C+u" for example.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def _without_unsure(contender: Contender, done: Mapping[str, Calibration]) -> Co
     terms = tuple(term for term in law.terms if term.name not in unsure)
     coefficients = {name: value for name, value in contender.coefficients.items() if name not in unsure}
     coefficients |= {term.name: law.estimates[term.name].value for term in terms}
-    library = " − ".join([contender.library, *unsure])
+    library = "-".join([contender.library, *unsure])
     return replace(contender, library=library, terms=terms, coefficients=coefficients)
 
 
@@ -141,7 +141,7 @@ def _enlarge(
         return None
     small = next(contender for contender in contenders if contender.library == best.library)
     coefficients = {**small.coefficients, **asked.coefficients, asked.name: asked.value}
-    library = f"{best.library} + {asked.name}"
+    library = f"{best.library}+{asked.name}"
     return best.library, replace(small, library=library, terms=terms, coefficients=coefficients)
 
 

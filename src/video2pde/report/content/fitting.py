@@ -211,7 +211,7 @@ def _by_stage(story: Story, calibration: Calibration) -> tuple[Item, ...]:
         name, estimate = term.name, calibration.estimates[term.name]
         steps: list[tuple[str, float, float, float]] = []
         if found is not None:
-            fit = found.identifiability.libraries[calibration.library].fit
+            fit = found.identifiability.libraries[calibration.diagnosed].fit
             value, error = fit.coefficients.get(name, np.nan), NORMAL * fit.errors.get(name, 0.0)
             steps.append(("weak fit", value, value - error, value + error))
         if refinement is not None:

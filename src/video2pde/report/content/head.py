@@ -216,10 +216,14 @@ def _front(score: Score, unit: str) -> Headline:
 
 def _selected(chosen: Calibration, story: Story) -> Headline:
     assert story.run.discovery is not None
-    stability = story.run.discovery.identifiability.libraries[chosen.library].stability
-    least = min(stability.frequency[term.name] for term in chosen.terms)
+    stability = story.run.discovery.identifiability.libraries[chosen.diagnosed].stability
+    known = [term.name for term in chosen.terms if term.name in stability.frequency]
+    least = min(stability.frequency[name] for name in known)
+    more = ", ".join(story.term(term.name) for term in chosen.terms if term.name not in known)
     return Headline(
-        "Terms selected in", f"{round(least * stability.runs)} of {stability.runs}", "random samples, at least"
+        "Terms selected in",
+        f"{round(least * stability.runs)} of {stability.runs}",
+        "random samples, at least" + (f"; {more} by rollouts" if more else ""),
     )
 
 

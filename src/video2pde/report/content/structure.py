@@ -120,8 +120,9 @@ def _paths(story: Story, diagnosis: LibraryDiagnosis, axis: Axis, used: Marker) 
 
 
 def _sweep_sentence(story: Story, found: Identifiability, threshold: float) -> str:
-    chosen = None if story.run.selection is None else story.run.selection.chosen
-    name = chosen or (found.contenders[0] if found.contenders else next(iter(found.libraries)))
+    chosen = story.run.chosen
+    leading = found.contenders[0] if found.contenders else next(iter(found.libraries))
+    name = leading if chosen is None else chosen.diagnosed
     sweep = found.libraries[name].sweep
     at = int(np.argmin(np.abs(np.log(sweep.thresholds / max(threshold, 1e-300)))))
     same = sweep.counts == sweep.counts[at]
