@@ -191,6 +191,9 @@ def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smalle
     # not where held-out frames say otherwise, where it leaves more than noise, or where the term may be zero
     assert choose({"A": 0.0098, "C": 0.01}, tests=tests, enlarges=larger).chosen == "A"
     assert choose(within, tests={"A": judged(True), "C": judged(False)}, enlarges=larger).chosen == "A"
+    # a law that leaves more than noise is not mended by a term: something else is wrong with the film
+    wrong = choose(within, tests={"A": judged(False), "C": judged(True)}, enlarges=larger)
+    assert (wrong.chosen, wrong.verdict) == ("A", "approximation")
     unsure = {"C": tuple(zip((CATALOGUE[n] for n in TERMS["C"]), UNSURE, strict=True))}
     assert choose(within, tests=tests, enlarges=larger, own=unsure).chosen == "A"
 

@@ -152,7 +152,7 @@ def _speaks_against_all(candidates: Sequence[Candidate], evidence: Evidence, per
 
 def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float) -> Selection:
     """Take the smallest of the laws that predict about as well as the best."""
-    usable = [c for c in candidates if c.admissible and evidence.usable(c)]
+    usable = [c for c in candidates if c.admissible and evidence.usable(c) and not evidence.mends(c)]
     # a law that leaves no more than noise is not passed over for one that does
     passing = [c for c in usable if evidence.passes(c)]
     admissible = [c for c in passing or usable if not evidence.is_enlarged(c, passing)]

@@ -51,6 +51,14 @@ class Evidence:
         test = self.tests.get(candidate.library)
         return test is not None and (test.passes or (bool(test.scales) and all(scale.passes for scale in test.scales)))
 
+    def mends(self, candidate: Candidate) -> bool:
+        """Tell whether a law is one term more than a law that leaves more than noise.
+
+        What a film has beside its law (light, flow, a source) asks for terms, too, and each would pass for one.
+        """
+        small = self.calibrations[candidate.library].enlarges
+        return bool(small) and not (small in self.tests and self.tests[small].passes)
+
     def is_enlarged(self, candidate: Candidate, passing: Sequence[Candidate]) -> bool:
         """Tell whether a law with one more term, which rollouts of this one asked for, takes its place.
 

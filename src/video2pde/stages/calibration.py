@@ -95,8 +95,15 @@ def calibrate_contenders(
         fewer = _without_unsure(contender, done)
         if fewer is not None:
             del done[contender.library]
-            add(fewer, posed, fewer.library, small)
+            if not _known(fewer.terms, done):
+                add(fewer, posed, fewer.library, small)
     return done
+
+
+def _known(terms: Sequence[Term], done: Mapping[str, Calibration]) -> bool:
+    """Tell whether a law of these terms is calibrated already."""
+    names = {term.name for term in terms}
+    return any(names == {term.name for term in law.terms} for law in done.values())
 
 
 def _without_unsure(contender: Contender, done: Mapping[str, Calibration]) -> Contender | None:
@@ -137,7 +144,7 @@ def _enlarge(
     if asked is None or asked.deviations < CERTAIN:
         return None
     terms = (*best.terms, CATALOGUE[asked.name])
-    if any({term.name for term in terms} == {term.name for term in law.terms} for law in done.values()):
+    if _known(terms, done):
         return None
     small = next(contender for contender in contenders if contender.library == best.library)
     coefficients = {**small.coefficients, **asked.coefficients, asked.name: asked.value}
