@@ -104,9 +104,9 @@ class RadialJob(Job[State]):
 
 def build_lattice(window: Window) -> Lattice:
     """Space the neurons by cells and frames, not more of them than a film of 100 × 100 cells needs."""
-    used = window.trained.any(axis=0)
+    used: NDArray[np.bool_] = np.any(window.trained > 0, axis=0)
     # no neurons where the mask hides everything: nothing would hold them
-    spans = [_span(window.x[:, used.any(axis=0)]), _span(window.y[:, used.any(axis=1)])]
+    spans = [_span(window.x[:, np.any(used, axis=0)]), _span(window.y[:, np.any(used, axis=1)])]
     longest = max(high - low for low, high in spans)
     spacing = max(SPACING_CELLS * max(window.cell), longest / MOST_INTERVALS)
     first, last = float(window.times[0]), float(window.times[-1])
