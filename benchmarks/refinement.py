@@ -30,8 +30,9 @@ A, B, BACKGROUND = 9.005, 0.666, 0.1
 
 @dataclass(frozen=True)
 class Sizes:
-    """The keys of ``RefinementSettings``, without pydantic, which a bare GPU machine may lack; the default's values."""
+    """The keys of ``RefinementSettings``, without pydantic, which a bare GPU machine may lack; the perceptron."""
 
+    network: str = "perceptron"
     width: int = 64
     depth: int = 4
     pretrain_steps: int = 1000

@@ -17,7 +17,8 @@ from video2pde.report.content.fitting import PENDING
 from video2pde.runs.events import QuietEvents
 from video2pde.settings import load_settings, Settings
 
-NETWORK = {"enabled": True, "contenders": 1, "width": 8, "depth": 2, "pretrain_steps": 20, "joint_steps": 40}
+NETWORK = {"enabled": True, "contenders": 1, "network": "perceptron"}
+NETWORK |= {"width": 8, "depth": 2, "pretrain_steps": 20, "joint_steps": 40}
 
 
 def small(**network: Any) -> Settings:

@@ -1,4 +1,4 @@
-"""The whole refinement on a short film of drifting, spreading Gaussians, u_t = −v·∇u + D Δu − k u."""
+"""The whole refinement by the perceptron on a short film of drifting, spreading Gaussians, u_t = −v·∇u + D Δu − k u."""
 
 from dataclasses import replace
 from functools import cache
@@ -18,6 +18,7 @@ TIMES = np.linspace(1.0, 5.0, 25)
 VELOCITY = np.tile(DRIFT, (25, 1))
 TERMS = (get_term("laplacian"), get_term("u"))
 SMALL = RefinementSettings(
+    network="perceptron",
     width=24,
     depth=3,
     pretrain_steps=250,
@@ -154,6 +155,7 @@ def test_the_papers_settings_are_as_printed_and_warn():
     assert (paper.data_samples, paper.residual_samples, paper.residual_weight) == (8192, 4096, 1e-3)
     assert (paper.pretrain_rate, paper.joint_rate, paper.final_rate) == (8e-4, 2e-4, 2e-4)
     assert (paper.optimizer, paper.seeds, paper.coefficients) == ("adam", (2026,), "trained")
+    assert paper.network == "perceptron"
     short = paper.model_copy(
         update={
             "width": 8,

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import Any, Generic, TYPE_CHECKING, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,30 +19,30 @@ from video2pde.field import Field
 from video2pde.files import atomic_write
 from video2pde.flow import Flow
 from video2pde.refinement.result import History
-from video2pde.refinement.training import Training
 from video2pde.terms.term import Term
 
 if TYPE_CHECKING:
     from video2pde.settings import RefinementSettings
 
 Array = NDArray[np.float64]
+State = TypeVar("State")
 FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
+class Checkpoint(Generic[State]):
     """Hold all that a training needs to go on.
 
     Parameters
     ----------
-    training : weights, optimiser, running equations, and the step of the present phase.
+    training : the network and whatever moves it (a tree of arrays), with the step of the present phase.
     joint : whether the second phase has begun.
     rate_size, natural, start : sizes of the rate and of the coefficients, and the joint phase's first coefficients.
     pretrain_trace : (m, 2), step and data error. joint_trace : (n, 3 + terms), step, errors, coefficients.
     checks : (k, 3), step and held-out errors.
     """
 
-    training: Training
+    training: State
     joint: bool
     rate_size: float
     natural: Array
@@ -53,7 +53,7 @@ class Checkpoint:
     seconds: float
 
     @classmethod
-    def begin(cls, training: Training, terms: int) -> Checkpoint:
+    def begin(cls, training: State, terms: int) -> Checkpoint[State]:
         """Stand before the first step."""
         ones, empty = np.ones(terms), np.zeros((0, 3 + terms))
         return cls(
@@ -68,17 +68,19 @@ class Checkpoint:
             seconds=0.0,
         )
 
-    def after(self, seconds: float) -> Checkpoint:
+    def after(self, seconds: float) -> Checkpoint[State]:
         return replace(self, seconds=seconds)
 
-    def pretrained(self, training: Training, steps: Array, data: Array) -> Checkpoint:
+    def pretrained(self, training: State, steps: Array, data: Array) -> Checkpoint[State]:
         rows = np.column_stack([steps, data])
         return replace(self, training=training, pretrain_trace=np.concatenate([self.pretrain_trace, rows]))
 
-    def joined(self, training: Training, rate_size: float, natural: Array, start: Array) -> Checkpoint:
+    def joined(self, training: State, rate_size: float, natural: Array, start: Array) -> Checkpoint[State]:
         return replace(self, training=training, joint=True, rate_size=rate_size, natural=natural, start=start)
 
-    def trained(self, training: Training, steps: Array, rows: Array, check: tuple[float, float, float]) -> Checkpoint:
+    def trained(
+        self, training: State, steps: Array, rows: Array, check: tuple[float, float, float]
+    ) -> Checkpoint[State]:
         trace = np.concatenate([self.joint_trace, np.column_stack([steps, rows])])
         return replace(self, training=training, joint_trace=trace, checks=np.concatenate([self.checks, [check]]))
 
@@ -116,7 +118,7 @@ def fingerprint(
     return digest.hexdigest()
 
 
-def save_checkpoint(path: Path, mark: str, state: Checkpoint) -> None:
+def save_checkpoint(path: Path, mark: str, state: Checkpoint[Any]) -> None:
     """Write the state to an ``.npz`` file, whole or not at all."""
     leaves: dict[str, Any] = {f"leaf_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state.training))}
     rest: dict[str, Any] = {f.name: np.asarray(getattr(state, f.name)) for f in fields(state) if f.name != "training"}
@@ -124,7 +126,7 @@ def save_checkpoint(path: Path, mark: str, state: Checkpoint) -> None:
         np.savez(file, mark=np.array(mark), **leaves, **rest)
 
 
-def load_checkpoint(path: Path, mark: str, fresh: Checkpoint) -> Checkpoint:
+def load_checkpoint(path: Path, mark: str, fresh: Checkpoint[State]) -> Checkpoint[State]:
     """Read a state; ``fresh`` gives its structure. A file of other data or settings is refused."""
     template, structure = jax.tree.flatten(fresh.training)
     try:

@@ -73,12 +73,7 @@ class Law:
         carried: bool,
     ) -> Law:
         """Check the terms and find the derivatives that have to be carried."""
-        drifting = [term.name for term in terms if term.is_drift]
-        if drifting or not terms:
-            raise InputError(
-                f"the refinement takes the intrinsic terms of a law, not {', '.join(drifting) or 'none'}: "
-                "the drift is given as a velocity and has coefficient 1"
-            )
+        check_terms(terms)
         extra = ((2, 0), (0, 2)) if cell is not None else ()
         isotropic = cell is None or abs(cell[0] - cell[1]) <= 1e-6 * cell[0]
         streams = Streams.needed_by(terms, extra, isotropic)
@@ -114,3 +109,13 @@ class Law:
             # (0, 2) is zero where (2, 0) carries the whole Laplacian; the cells are square then
             data = data + (dx**2 * jets[(2, 0)] + dy**2 * jets[(0, 2)]) / 24.0
         return Evaluation(data, rate, terms)
+
+
+def check_terms(terms: Sequence[Term]) -> None:
+    """Refuse a drift among the terms, and no terms at all."""
+    drifting = [term.name for term in terms if term.is_drift]
+    if drifting or not terms:
+        raise InputError(
+            f"the refinement takes the intrinsic terms of a law, not {', '.join(drifting) or 'none'}: "
+            "the drift is given as a velocity and has coefficient 1"
+        )

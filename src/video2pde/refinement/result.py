@@ -14,8 +14,12 @@ Array = NDArray[np.float64]
 
 PLATEAU = 0.01
 """Relative change of a coefficient, late in the joint phase, up to which it counts as settled."""
+SETTLED = 0.0005
+"""Relative change of a coefficient in one Gauss–Newton step up to which it counts as settled."""
 OVERFIT = 1.25
 """Ratio of held-out to trained error from which the network has learnt points instead of the field."""
+NEGLIGIBLE = 0.001
+"""Data error, over the field's spread, up to which it matters to no coefficient whose points it is smaller on."""
 UNEXPLAINED = 0.5
 """Share of the rate of change that may stay unexplained on held-out points."""
 
@@ -151,17 +155,48 @@ def judge_convergence(history: History, scales: Array, joint_steps: int) -> tupl
             "raise refinement.joint_steps"
         )
     last = history.steps > history.steps[-1] - 0.1 * joint_steps
-    ratio = history.held_out_data[-1] / np.sqrt(np.mean(history.data[last] ** 2))
-    if ratio > OVERFIT:
-        return False, f"the data error is {ratio:.2f} times larger on held-out points; lower refinement.width"
+    trained = float(np.sqrt(np.mean(history.data[last] ** 2)))
+    return _judge_held_out(history, trained, f"coefficients moved by {moved.max():.2%} over the last fifth")
+
+
+def judge_steps(history: History, scales: Array, most_steps: int) -> tuple[bool, str]:
+    """Say the same of Gauss–Newton steps, whose coefficients settle to SETTLED or did not converge."""
+    if not has_settled(history, scales):
+        moved = movement(history, scales)
+        return False, (
+            f"a coefficient still moved by {moved:.2%} in step {len(history.steps)} of {most_steps} "
+            f"(limit {SETTLED:.2%}); the law does not fit this film, or cannot be told from it"
+        )
+    return _judge_held_out(
+        history, float(history.data[-1]), f"coefficients moved by {movement(history, scales):.2%} in the last step"
+    )
+
+
+def has_settled(history: History, scales: Array) -> bool:
+    """Say whether the last step moved no coefficient by more than SETTLED."""
+    return movement(history, scales) <= SETTLED
+
+
+def movement(history: History, scales: Array) -> float:
+    """Return by how much the last step moved a coefficient at most, measured as in :func:`judge_convergence`."""
+    if len(history.steps) < 2:
+        return float("inf")
+    before, after = history.coefficients[-2:]
+    return float((np.abs(after - before) / np.maximum(np.abs(after), 0.1 * scales)).max())
+
+
+def _judge_held_out(history: History, trained: float, settled: str) -> tuple[bool, str]:
+    ratio = history.held_out_data[-1] / trained
+    if ratio > OVERFIT and history.held_out_data[-1] > NEGLIGIBLE:
+        cure = "lower refinement.width, or give more frames"
+        return False, f"the data error is {ratio:.2f} times larger on held-out points; {cure}"
     if history.held_out_residual[-1] > UNEXPLAINED:
         return (
             False,
             f"{history.held_out_residual[-1]:.0%} of the rate of change is left unexplained on held-out points",
         )
     return True, (
-        f"coefficients moved by {moved.max():.2%} over the last fifth; held-out residual "
-        f"{history.held_out_residual[-1]:.2%}, data error {history.held_out_data[-1]:.2%}"
+        f"{settled}; held-out residual {history.held_out_residual[-1]:.2%}, data error {history.held_out_data[-1]:.2%}"
     )
 
 

@@ -26,6 +26,8 @@ ENOUGH_FRAMES = 100
 """Frames that are left at least when neighbours in time are averaged."""
 ENOUGH_CELLS = 100
 """Cells along the longer side that are left at least when neighbours in space are averaged."""
+MOST_ALIKE = 1e-6
+"""Spread of u up to which a field counts as constant."""
 Array = NDArray[np.float32]
 
 
@@ -85,15 +87,12 @@ def draw_samples(
     concentration : share of the points drawn by the plume's strength.
     flow : velocity that varies in space, beside ``velocity``.
     """
-    if len(field) < 3:
-        raise InputError(f"{len(field)} frames cannot show a rate of change; the refinement needs at least 3")
-    if not (np.isfinite(velocity).all() and np.isfinite(field.values).all()):
-        raise InputError("the field or the velocity holds values that are not finite; repair the recording first")
+    check_window(field, velocity)
     rng = np.random.default_rng(seed)
     shape = field.values.shape
-    held = rng.random(shape, dtype=np.float32) < HELD_OUT_SHARE
+    held = hold_out(rng, shape)
     inside = np.ones(field.grid.shape, bool) if field.mask is None else field.mask
-    weight = _plume_weight(field, inside)
+    weight = plume_weight(field, inside)
     trained = ~held & inside
     pool = _draw(rng, weight, trained, min(POOL_POINTS, 8 * int(trained.sum())), concentration)
     held_out = _draw(rng, weight, held & inside, HELD_OUT_POINTS, concentration)
@@ -107,7 +106,7 @@ def draw_samples(
     points = place.points(pool)
     values = field.values[:, inside]
     spread = float(points.values.std(dtype=np.float64))
-    if spread < 1e-6:
+    if spread < MOST_ALIKE:
         raise InputError(f"the field is constant (spread {spread:.2g}); nothing spreads that could be refined")
     low, high = float(values.min()), float(values.max())
     return Samples(
@@ -149,7 +148,22 @@ def average_neighbours(field: Field, velocity: NDArray[np.float64]) -> tuple[Fie
     return averaged, velocity[: nt * frames].reshape(nt, frames, 2).mean(axis=1)
 
 
-def _plume_weight(field: Field, inside: NDArray[np.bool_]) -> Array:
+def check_window(field: Field, velocity: NDArray[np.float64]) -> None:
+    """Refuse what no network can be trained on."""
+    if len(field) < 3:
+        raise InputError(f"{len(field)} frames cannot show a rate of change; the refinement needs at least 3")
+    if not (np.isfinite(velocity).all() and np.isfinite(field.values).all()):
+        raise InputError("the field or the velocity holds values that are not finite; repair the recording first")
+
+
+def hold_out(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Choose the pixels that are never trained on."""
+    chosen: NDArray[np.bool_] = rng.random(shape, dtype=np.float32) < HELD_OUT_SHARE
+    return chosen
+
+
+def plume_weight(field: Field, inside: NDArray[np.bool_]) -> Array:
+    """Return how much of the plume a pixel shows: |u − median|, with the median inside the mask."""
     strength = np.abs(field.values - np.median(field.values[:, inside]))
     return np.asarray(strength, dtype=np.float32)
 

@@ -29,6 +29,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "rollout": {"viscosity": 0.01, "start_frames": 1},
         "refinement": {
             "first": True,
+            "network": "perceptron",
             "width": 128,
             "depth": 6,
             "pretrain_steps": 5000,

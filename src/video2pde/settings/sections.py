@@ -242,20 +242,29 @@ class RefinementSettings(Section):
         "front-aware fit; off: once result and page are there, as a second opinion",
     )
     contenders: Count = Field(2, description="how many contenders are refined, the best explained first")
-    width: Count = Field(64, description="neurons per layer")
-    depth: Count = Field(4, description="hidden layers")
-    pretrain_steps: Annotated[int, Field(ge=0)] = Field(1000, description="steps on the data alone")
-    joint_steps: Count = Field(10000, description="steps on data and residual")
-    data_samples: Count = Field(512, description="data points per step")
-    residual_samples: Count = Field(512, description="residual points per step")
-    optimizer: Literal["soap", "adam"] = Field("soap", description="optimiser")
-    pretrain_rate: Positive = Field(5e-3, description="learning rate of the pretraining")
-    joint_rate: Positive = Field(5e-3, description="learning rate of the joint phase, decayed by a cosine")
-    final_rate: NotNegative = Field(2e-5, description="learning rate at the end; equal to joint_rate: constant")
+    network: Literal["radial", "perceptron"] = Field(
+        "radial",
+        description="radial: Gaussian neurons on a lattice, trained by Gauss–Newton on all pixels; perceptron: layers "
+        "of neurons, trained by descent on points, as in the paper, which takes several times longer; a film with a "
+        "mask takes the perceptron in any case",
+    )
+    width: Count = Field(64, description="perceptron: neurons per layer")
+    depth: Count = Field(4, description="perceptron: hidden layers")
+    pretrain_steps: Annotated[int, Field(ge=0)] = Field(1000, description="perceptron: steps on the data alone")
+    joint_steps: Count = Field(10000, description="perceptron: steps on data and residual")
+    data_samples: Count = Field(512, description="perceptron: data points per step")
+    residual_samples: Count = Field(512, description="perceptron: residual points per step")
+    optimizer: Literal["soap", "adam"] = Field("soap", description="perceptron: optimiser")
+    pretrain_rate: Positive = Field(5e-3, description="perceptron: learning rate of the pretraining")
+    joint_rate: Positive = Field(5e-3, description="perceptron: learning rate of the joint phase, decayed by a cosine")
+    final_rate: NotNegative = Field(
+        2e-5, description="perceptron: learning rate at the end; equal to joint_rate: constant"
+    )
     residual_weight: Positive = Field(0.01, description="weight of the residual in the loss")
-    scaled_loss: bool = Field(True, description="nondimensional loss; off: the paper's raw one")
+    scaled_loss: bool = Field(True, description="perceptron: nondimensional loss; off: the paper's raw one")
     coefficients: Literal["projection", "trained"] = Field(
-        "projection", description="projection: least squares at each step; trained: parameters of their own"
+        "projection",
+        description="perceptron: projection: least squares at each step; trained: parameters of their own",
     )
     frame: Literal["moving", "fixed"] = Field(
         "moving", description="moving: coordinates follow the drift; fixed: the drift is a term with coefficient 1"
@@ -263,12 +272,15 @@ class RefinementSettings(Section):
     average: bool = Field(True, description="average neighbouring frames and pixels first, down to about 100 of each")
     cell_average: bool = Field(True, description="compare averages over pixel cells with the data; off: point values")
     concentration: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.75, description="share of the points drawn where the plume is; the rest is spread evenly"
+        0.75, description="share of the points, or of their weight, that goes where the plume is; the rest evenly"
     )
     output: Literal["data", "unit"] = Field(
-        "data", description="range of the network's sigmoid: the data's with some room, or [0, 1]"
+        "data", description="perceptron: range of its sigmoid: the data's with some room, or [0, 1]"
     )
-    seeds: tuple[int, ...] = Field((2026,), description="seeds; several give a spread")
+    seeds: tuple[int, ...] = Field(
+        (2026,),
+        description="seeds; several give a spread, which for the radial network is that of the held-out pixels alone",
+    )
 
 
 class CalibrationSettings(Section):

@@ -49,9 +49,7 @@ def refine_contenders(
 
         def tell(standing: Any, index: int = index, name: str = contender.library) -> None:
             figures = ", ".join(f"{term} {value:.4g}" for term, value in standing.coefficients.items())
-            before = 0 if standing.phase == "pretraining" else options.pretrain_steps
-            share = (before + standing.step) / (options.pretrain_steps + options.joint_steps)
-            events.progress(round(1000 * (index + share)), 1000 * len(chosen), f"{name}: {figures}")
+            events.progress(round(1000 * (index + standing.share)), 1000 * len(chosen), f"{name}: {figures}")
 
         done[contender.library] = refine(
             train,
