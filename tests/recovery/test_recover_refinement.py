@@ -18,7 +18,8 @@ from video2pde.terms import get_term, LIBRARIES
 pytestmark = pytest.mark.recovery
 
 TIMES = np.linspace(0.0, 20.4, 605)
-LONG = {"joint_steps": 25000}
+PERCEPTRON = {"network": "perceptron"}
+LONG = {**PERCEPTRON, "joint_steps": 25000}
 
 
 @cache
@@ -42,9 +43,16 @@ def largest_error(found: Refinement, name: str) -> float:
 
 @pytest.mark.parametrize("name", ["C", "C-alt", "A"])
 def test_clean_films_within_one_per_cent(name):
-    found = run(name, name)
+    found = run(name, name, **PERCEPTRON)
     assert found.converged, found.reason
     assert largest_error(found, name) < 0.01
+
+
+@pytest.mark.parametrize("name", ["C", "C-alt", "A"])
+def test_the_radial_network_within_a_quarter_of_a_per_cent(name):
+    found = run(name, name)
+    assert found.converged, found.reason
+    assert largest_error(found, name) < 0.0025
 
 
 @pytest.mark.parametrize("name", ["C", "C-alt", "A"])
@@ -52,18 +60,20 @@ def test_longer_training_within_half_a_per_cent(name):
     assert largest_error(run(name, name, **LONG), name) < 0.005
 
 
-def test_one_per_cent_noise_within_one_and_a_half():
-    found = run("C", "C", noisy(training_window("C"), 0.01, seed=5))
-    assert largest_error(found, "C") < 0.015
+@pytest.mark.parametrize(("network", "limit"), [("perceptron", 0.015), ("radial", 0.005)])
+def test_one_per_cent_noise(network, limit):
+    found = run("C", "C", noisy(training_window("C"), 0.01, seed=5), network=network)
+    assert largest_error(found, "C") < limit
 
 
 @pytest.mark.parametrize("coefficients", ["projection", "trained"])
 def test_a_start_ten_times_too_small_ends_at_the_same_place(coefficients):
-    found = run("C", "C", start=0.1, coefficients=coefficients)
+    found = run("C", "C", start=0.1, coefficients=coefficients, **PERCEPTRON)
     assert largest_error(found, "C") < 0.01
 
 
-def test_a_wrong_library_shows_a_larger_residual():
-    right, wrong = run("C", "C"), run("C", "C-alt")
+@pytest.mark.parametrize("network", ["perceptron", "radial"])
+def test_a_wrong_library_shows_a_larger_residual(network):
+    right, wrong = run("C", "C", network=network), run("C", "C-alt", network=network)
     assert wrong.residual > 2 * right.residual
     assert wrong.data_error > 3 * right.data_error

@@ -98,7 +98,7 @@ def find_device(device: Device) -> Any:
 
 
 def _choose_network(field: Field, settings: RefinementSettings) -> type[Job[Any]]:
-    # nothing holds neurons beyond a mask's edge, and Gauss–Newton steps then settle too slowly
+    # nothing holds neurons beyond a mask's edge, and the steps were not seen to settle on a film that has one
     hidden = field.mask is not None and not field.mask.all()
     return PerceptronJob if settings.network == "perceptron" or hidden else RadialJob
 

@@ -156,7 +156,8 @@ def judge_convergence(history: History, scales: Array, joint_steps: int) -> tupl
         )
     last = history.steps > history.steps[-1] - 0.1 * joint_steps
     trained = float(np.sqrt(np.mean(history.data[last] ** 2)))
-    return _judge_held_out(history, trained, f"coefficients moved by {moved.max():.2%} over the last fifth")
+    settled = f"coefficients moved by {moved.max():.2%} over the last fifth"
+    return _judge_held_out(history, trained, settled, "lower refinement.width")
 
 
 def judge_steps(history: History, scales: Array, most_steps: int) -> tuple[bool, str]:
@@ -167,9 +168,8 @@ def judge_steps(history: History, scales: Array, most_steps: int) -> tuple[bool,
             f"a coefficient still moved by {moved:.2%} in step {len(history.steps)} of {most_steps} "
             f"(limit {SETTLED:.2%}); the law does not fit this film, or cannot be told from it"
         )
-    return _judge_held_out(
-        history, float(history.data[-1]), f"coefficients moved by {movement(history, scales):.2%} in the last step"
-    )
+    settled = f"coefficients moved by {movement(history, scales):.2%} in the last step"
+    return _judge_held_out(history, float(history.data[-1]), settled, "give more frames", NEGLIGIBLE)
 
 
 def has_settled(history: History, scales: Array) -> bool:
@@ -185,10 +185,12 @@ def movement(history: History, scales: Array) -> float:
     return float((np.abs(after - before) / np.maximum(np.abs(after), 0.1 * scales)).max())
 
 
-def _judge_held_out(history: History, trained: float, settled: str) -> tuple[bool, str]:
+def _judge_held_out(
+    history: History, trained: float, settled: str, cure: str, negligible: float = 0.0
+) -> tuple[bool, str]:
+    """Ask held-out points, after the coefficients have settled; an error below ``negligible`` is no overfitting."""
     ratio = history.held_out_data[-1] / trained
-    if ratio > OVERFIT and history.held_out_data[-1] > NEGLIGIBLE:
-        cure = "lower refinement.width, or give more frames"
+    if ratio > OVERFIT and history.held_out_data[-1] > negligible:
         return False, f"the data error is {ratio:.2f} times larger on held-out points; {cure}"
     if history.held_out_residual[-1] > UNEXPLAINED:
         return (
