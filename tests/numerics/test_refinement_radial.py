@@ -181,15 +181,18 @@ def test_the_drift_as_a_term_ends_at_the_same_place(reference):
 
 
 def test_what_has_not_settled_is_said():
-    """A background that slopes as strongly as the plume takes more steps than there are."""
+    """A background that slopes as strongly as the plume takes about as many steps as there are.
+
+    Where the coefficients seem to have settled all the same, held-out pixels tell.
+    """
     found = train(film(0.0, 0.01))
     assert not found.converged
-    assert "still moved" in found.reason
+    assert "still moved" in found.reason or "on held-out points" in found.reason
     assert found.coefficients["laplacian"] == pytest.approx(D, rel=0.05)
 
 
 def test_a_masked_film_is_given_to_the_perceptron():
-    """Nothing holds neurons beyond the mask's edge: Gauss–Newton steps settle too slowly there."""
+    """Nothing holds neurons beyond the mask's edge, and Gauss–Newton steps were not seen to settle there."""
     mask = np.hypot(*np.meshgrid(film().grid.x - 20.0, film().grid.y - 20.0)) < 17.0
     small = {"width": 8, "depth": 2, "pretrain_steps": 10, "joint_steps": 20}
     assert train(replace(film(), mask=mask), **small).steps == (10, 20)
