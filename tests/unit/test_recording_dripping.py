@@ -72,6 +72,12 @@ def test_light_is_no_dye() -> None:
         assert find_end_of_source(film(np.ones(FRAMES), light), TIMES, 0.0) is None
 
 
+def test_frames_that_show_something_else_are_no_dye() -> None:
+    frames = film(np.ones(FRAMES))
+    frames[70:76, 10:30, 10:30] = 60.0  # a hand
+    assert find_end_of_source(frames, TIMES, 0.0) is None
+
+
 def test_nothing_to_see_is_no_end() -> None:
     still = np.full((FRAMES, CELLS, CELLS), 200, np.float32)
     assert find_end_of_source(still, TIMES, 0.0) is None

@@ -25,6 +25,7 @@ EARLIEST, LATEST = 0.08, 0.7  # share of the frames before the end of the source
 PARTS = 8  # of the film, whose means show where something changes
 ACTIVE = 4.0  # change of such a mean, in units of the picture's median, from which a cell is active
 SEEN = 6.0  # standard errors by which a bend must say more than a polynomial of degree five
+FOREIGN = 10.0  # times the usual frame's scatter that no frame may be off by
 MATTERS = 0.02  # share of all dye that must have come in
 AFTER = 0.02  # of the frames that are left out after the end: the last drop takes a while
 SMOOTH, FREE = 3, 5  # degrees of the polynomials beside a bend, and without one
@@ -68,6 +69,8 @@ def find_end_of_source(frames: NDArray[np.float32], times: Array, black: float) 
     scatter = max(float(bent @ bent) / (count - FREE - 1), 1e-300)
     if float(without @ without) - float(bent @ bent) < SEEN**2 * scatter or sizes[best] >= 0:
         return None
+    if np.abs(bent).max() > FOREIGN * float(np.median(np.abs(bent))):
+        return None  # single frames that show something else are no dye
     place = int(places[best])
     came = -float(sizes[best]) * float(t[place] - t[0])
     share = came / max(float((amount - bent)[place]), 1e-300)

@@ -177,7 +177,8 @@ class Reading:
     def begin_after_source(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Leave out the frames during which dye still comes in, where its end is seen."""
         plain = self.settings.observable == "dark" and self.settings.reference is None
-        if self.settings.dripping == "none" or not plain or self.settings.start == "auto" or self.header.line:
+        all_asked = self.settings.frames == "all" or self.settings.dripping == "none"
+        if all_asked or not plain or self.settings.start == "auto" or self.header.line:
             return values
         found = find_end_of_source(values, np.asarray(self.recorded, float), self.header.black)
         if found is None:

@@ -95,8 +95,8 @@ class RecordingSettings(Section):
     )
     dripping: Literal["auto", "none"] = Field(
         "auto",
-        description="auto: where dye comes in until some frame, the recording begins after it (dark observable alone); "
-        "none: all frames are used",
+        description="auto: where dye comes in until some frame, the recording begins after it (dark observable and "
+        "frames = auto alone); none: all frames are used",
     )
     stabilise: Literal["auto", "none", "shift", "affine"] = Field(
         "auto",
