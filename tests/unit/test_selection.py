@@ -194,6 +194,10 @@ def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smalle
     # a law that leaves more than noise is not mended by a term: something else is wrong with the film
     wrong = choose(within, tests={"A": judged(False), "C": judged(True)}, enlarges=larger)
     assert (wrong.chosen, wrong.verdict) == ("A", "approximation")
+    # but one that fits, beside which an effect is suspected, may lack just that term
+    suspected = judged(False)
+    suspected.scales = (SimpleNamespace(passes=True),)
+    assert choose(within, tests={"A": suspected, "C": judged(True)}, enlarges=larger).chosen == "C"
     unsure = {"C": tuple(zip((CATALOGUE[n] for n in TERMS["C"]), UNSURE, strict=True))}
     assert choose(within, tests=tests, enlarges=larger, own=unsure).chosen == "A"
 

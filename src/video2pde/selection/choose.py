@@ -152,10 +152,10 @@ def _speaks_against_all(candidates: Sequence[Candidate], evidence: Evidence, per
 
 def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: float) -> Selection:
     """Take the smallest of the laws that predict about as well as the best."""
-    usable = [c for c in candidates if c.admissible and evidence.usable(c) and not evidence.mends(c)]
+    usable = evidence.one_of_each([c for c in candidates if c.admissible and evidence.usable(c)])
     # a law that leaves no more than noise is not passed over for one that does
     passing = [c for c in usable if evidence.passes(c)]
-    admissible = [c for c in passing or usable if not evidence.is_enlarged(c, passing)]
+    admissible = passing or usable
     if evidence.searched and passing:
         # the larger ones are the luckiest of very many sets of terms: that they predict a little better says nothing
         # and of as many terms those that fit compete, though an effect be suspected beside: who fits worse hides more

@@ -51,26 +51,25 @@ class Evidence:
         test = self.tests.get(candidate.library)
         return test is not None and (test.passes or (bool(test.scales) and all(scale.passes for scale in test.scales)))
 
-    def mends(self, candidate: Candidate) -> bool:
-        """Tell whether a law is one term more than a law that leaves more than noise.
+    def one_of_each(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Leave one of a law and the law with the term that its rollouts asked for."""
+        known = {c.library: c for c in candidates}
+        out = set[str]()
+        for larger in candidates:
+            if small := self.calibrations[larger.library].enlarges:
+                over = small in known and self.takes_over(larger, known[small])
+                out.add(small if over else larger.library)
+        return [c for c in candidates if c.library not in out]
 
-        What a film has beside its law (light, flow, a source) asks for terms, too, and each would pass for one.
+    def takes_over(self, larger: Candidate, small: Candidate) -> bool:
+        """Tell whether a law with one more term takes the place of the one whose rollouts asked for it.
+
+        It must leave no more than noise, know the term's sign, and predict the validation window better. The smaller
+        one must fit as well: what a film has beside its law (light, flow, a source) asks for terms, too.
         """
-        small = self.calibrations[candidate.library].enlarges
-        return bool(small) and not (small in self.tests and self.tests[small].passes)
-
-    def is_enlarged(self, candidate: Candidate, passing: Sequence[Candidate]) -> bool:
-        """Tell whether a law with one more term, which rollouts of this one asked for, takes its place.
-
-        It must leave no more than noise, know the term's sign, and predict the validation window better.
-        """
-        for larger in passing:
-            more = set(larger.terms) - set(candidate.terms)
-            if self.calibrations[larger.library].enlarges == candidate.library and len(more) == 1:
-                estimate = larger.estimates[more.pop()]
-                if estimate.low * estimate.high > 0 and self.predicts_worse(candidate, larger):
-                    return True
-        return False
+        more = set(larger.terms) - set(small.terms)
+        sure = all(larger.estimates[name].low * larger.estimates[name].high > 0 for name in more)
+        return sure and self.fits(small) and self.passes(larger) and self.predicts_worse(small, larger)
 
     def leaves_more(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
         """Tell whether another law leaves clearly less of the training window, block by block."""
