@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,6 @@ from video2pde.recording.synth import (
     DEVIATIONS,
     exact_field,
     find_deviation,
-    Law,
     make_case,
     render_film,
 )
@@ -208,7 +207,7 @@ def _check(chosen: CheckSet) -> Iterator[Film]:
             seed = chosen.camera.seed + turn
             camera = replace(chosen.camera, crf=crf, seed=seed, codec=codec, container=container)
             solver: Literal["spectral", "volumes"] = "spectral" if name in SPECTRAL_ONLY else "volumes"
-            film = replace(case, plume=plume, law=Law(**asdict(case.law)))
+            film = replace(case, plume=plume)
             yield Film(chosen.name, base, name, strength, film, camera, solver, LIBRARIES[base])
             turn += 1
 
