@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from video2pde.refinement.result import Refinement
@@ -35,6 +36,7 @@ def figure_coefficients(refinement: Refinement, title: str = "") -> Figure:
             axes.legend(loc="center right")
             axes.grid(visible=True)
         panels[-1].set_xlabel("joint step")
+        panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
         figure.suptitle(title or _verdict(refinement), fontsize=9)
         return figure
 
@@ -64,9 +66,10 @@ def figure_losses(refinement: Refinement, title: str = "") -> Figure:
                 axes.axvline(first, color=style.GREY, lw=0.8, ls=":")
         axes.set_yscale("log")
         axes.set_xlabel("step (dotted: the law joins the data)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_ylabel("relative error")
         axes.grid(visible=True)
-        axes.legend(loc="upper right")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         figure.suptitle(title or _verdict(refinement), fontsize=9)
         return figure
 
