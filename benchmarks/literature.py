@@ -156,11 +156,11 @@ measures and the porous-medium field are those of Messenger and Bortz ("Weak SIN
 equations", J. Comput. Phys. 443, 110525, 2021), whose figures we could not check and do not quote. "Not found" means
 just that.
 
-Where ours falls short: at noise of half the signal it starts to lose or add terms; and at a shock. The weak stage
-measures the noise of the gradient from second differences in time, takes a passing shock for noise, and smooths u
-before it forms u²; that shifts the coefficients of Burgers by about 2 % and adds small terms. With
-`weak.gradient_sigma = 0` and `weak.noise_correction = false` (the lines "no smoothing") the same field comes out
-right.
+Where ours falls short: at noise of half the signal it starts to lose or add terms; and at a shock, from noise of a
+fifth of the signal. The weak stage measures noise from second differences in time, and a passing shock is no noise:
+where the largest hundredth of them holds far more than noise would, what is beyond five standard deviations counts as
+the front's, and u is not smoothed before u² is formed (`discovery/jets.py`). Under more noise that is not seen. The
+lines "no smoothing" have `weak.gradient_sigma = 0` and `weak.noise_correction = false`.
 """
 
 

@@ -37,7 +37,7 @@ SLOW_RIDGES = tuple(10.0**k for k in range(-4, 3, 2))
 """... and on change in time."""
 NEARLY = 1.1
 """How much more than the best a stiffer flow, or a course of fewer levels, may leave unexplained in left-out data."""
-MOST_DIRECTIONS, LEAST_POWER = 24, 1e-4
+MOST_DIRECTIONS, LEAST_POWER = 40, 1e-4
 """Changes of a flow that a calibration may make, and the share of the strongest one's effect that counts."""
 SPEED = 1e-3
 """Weight of the speed itself beside the roughness: where there is no dye, nothing else keeps a flow from growing."""

@@ -10,7 +10,7 @@ the averaging over a pixel), and 1 for point samples (c₁ = c₂ = 0).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,13 @@ Jets = tuple[Array32, Array32, Array32]
 
 SIGMA_STEPS = ((0.01, 0.0), (0.2, 1.0), (np.inf, 1.5))
 """Noise share of the gradient's energy up to which a smoothing of the gradient (pixels) is enough."""
+FEW, HOLD = 0.01, 0.3
+"""Noise is all over the picture: of a normal one, the largest hundredth of all values holds 9 % of the energy. Where
+that holds more than ``HOLD``, a steep front passes."""
+QUIET, QUIET_ENERGY = 0.95, 0.757
+"""Share of the values, smallest first, that tell the noise beside a front, and of a normal one's energy in them."""
+BEYOND = 5.0
+"""Standard deviations from which a value is the front's."""
 MOST_KEPT = 2**27
 """Bytes up to which jets and their noise are kept."""
 
@@ -71,24 +78,26 @@ def point_jets(frames: Array32, sigma: float, cells: bool, dx: float, dy: float)
 class FilmJets:
     """u, u_x and u_y of a training window, and a measure of their noise where ``settings`` correct for it.
 
-    ``sigma``: the smoothing of gradients (pixels); ``noise``: the share of the gradient's energy that is noise.
+    ``sigma``: the smoothing of gradients (pixels); ``noise``: the share of the gradient's energy that is noise;
+    ``limits``: of what is noise in u, u_x, u_y, where a steep front passes.
     """
 
     def __init__(self, field: Field, settings: WeakSettings) -> None:
         self.field, self.correct = field, settings.noise_correction
-        self.sigma, self.noise = gradient_smoothing(field, settings)
+        self.sigma, self.noise, front = gradient_smoothing(field, settings)
+        self.limits = _limit_noise(field, self.sigma) if front and self.correct else None
         self._kept: tuple[Jets, Jets | None] | None = None
 
     def keep(self) -> FilmJets:
         """Compute them all now, if they are small: several will ask."""
         if 6 * self.field.values.nbytes <= MOST_KEPT:
-            self._kept = frame_jets(self.field, slice(0, len(self.field)), self.sigma, self.correct)
+            self._kept = frame_jets(self.field, slice(0, len(self.field)), self.sigma, self.correct, self.limits)
         return self
 
     def __call__(self, window: slice) -> tuple[Jets, Jets | None]:
         """Return the jets of some frames, and their noise."""
         if self._kept is None:
-            return frame_jets(self.field, window, self.sigma, self.correct)
+            return frame_jets(self.field, window, self.sigma, self.correct, self.limits)
         jets, noise = self._kept
         return _cut(jets, window), None if noise is None else _cut(noise, window)
 
@@ -98,11 +107,14 @@ def _cut(jets: Jets, window: slice) -> Jets:
     return u[window], u_x[window], u_y[window]
 
 
-def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tuple[Jets, Jets | None]:
+def frame_jets(
+    field: Field, window: slice, sigma: float, correct: bool, limits: tuple[float, ...] | None = None
+) -> tuple[Jets, Jets | None]:
     """Return the jets of some frames and, with ``correct``, a measure of the jets' noise.
 
     The noise of u, u_x, u_y in a frame is what the second difference in time leaves over:
-    n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal (see ``noise_weights``).
+    n = (z_{k−1} − 2 z_k + z_{k+1})/√6 has the variance of z's noise, and hardly any signal (see ``noise_weights``) but
+    where a front passes that is steeper than a frame: what lies beyond the ``limits`` is its, and no noise.
     """
     count = len(field)
     cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
@@ -111,32 +123,70 @@ def frame_jets(field: Field, window: slice, sigma: float, correct: bool) -> tupl
     middle = np.clip(np.arange(window.start, window.stop), 1, count - 2)
     low, high = min(middle[0] - 1, window.start), max(middle[-1] + 2, window.stop)
     u, u_x, u_y = point_jets(field.values[low:high], sigma, cells, dx, dy)
+    if limits is not None and sigma:
+        # only gradients need smoothing, and powers of a smoothed front are not those of the front
+        u = point_jets(field.values[low:high], 0.0, cells, dx, dy)[0]
     inner = slice(window.start - low, window.stop - low)
 
     weights = noise_weights(field.times)[middle - 1].astype(np.float32)
     noise = [np.empty((len(middle), *z.shape[1:]), np.float32) for z in (u, u_x, u_y)]
     for z, out in zip((u, u_x, u_y), noise, strict=True):
         _combine_neighbours(z, middle - low, weights, out)
+    for out, limit in zip(noise, limits or (), strict=False):
+        out[np.abs(out) > limit] = 0.0
     return (u[inner], u_x[inner], u_y[inner]), (noise[0], noise[1], noise[2])
 
 
-def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, float]:
-    """Measure the noise in the gradient and choose how much smoothing it needs."""
-    picks = sorted({int(k) for k in np.linspace(0, len(field) - 3, 12)}) if len(field) >= 3 else []
-    signal = noise = 0.0
-    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
+def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, float, bool]:
+    """Measure the noise in the gradient and choose how much smoothing it needs; the last: a steep front passes."""
     where = slice(None) if field.mask is None else field.mask
+    signal, seconds = 0.0, list[NDArray[np.float64]]()
+    for jets, weights in _samples(field, 0.0):
+        for z in jets[1:]:
+            seconds.append(np.tensordot(weights, z, axes=1)[where].ravel())
+            signal += float(np.mean(z[1][where] ** 2))
+    noise = sum(float(np.mean(second**2)) for second in seconds)
+    share = noise / signal if signal > 0 else 0.0
+    front = share > SIGMA_STEPS[0][0] and _holds_front(np.concatenate(seconds))
+    if front:
+        limits = [_quiet_limit(np.concatenate(seconds[axis::2])) for axis in range(2)]
+        noise = sum(float(np.mean(s**2 * (np.abs(s) <= limits[n % 2]))) for n, s in enumerate(seconds))
+        share = noise / signal
+    if settings.gradient_sigma is not None:
+        return settings.gradient_sigma, share, front
+    return next(sigma for limit, sigma in SIGMA_STEPS if share <= limit), share, front
+
+
+def _samples(field: Field, sigma: float) -> Iterator[tuple[Jets, NDArray[np.float64]]]:
+    """Return the jets of three frames in a row, with the weights of their second difference, a few times."""
+    picks = sorted({int(k) for k in np.linspace(0, len(field) - 3, 12)}) if len(field) >= 3 else []
+    cells, dx, dy = field.grid.pitch == "cells", field.grid.dx, field.grid.dy
     weights = noise_weights(field.times)
     for k in picks:
-        _, u_x, u_y = point_jets(np.ascontiguousarray(field.values[k : k + 3]), 0.0, cells, dx, dy)
-        for z in (u_x, u_y):
-            second = np.tensordot(weights[k], z, axes=1)
-            noise += float(np.mean(second[where] ** 2))
-            signal += float(np.mean(z[1][where] ** 2))
-    share = noise / signal if signal > 0 else 0.0
-    if settings.gradient_sigma is not None:
-        return settings.gradient_sigma, share
-    return next(sigma for limit, sigma in SIGMA_STEPS if share <= limit), share
+        yield point_jets(np.ascontiguousarray(field.values[k : k + 3]), sigma, cells, dx, dy), weights[k]
+
+
+def _limit_noise(field: Field, sigma: float) -> tuple[float, ...]:
+    """Return what noise of u, u_x and u_y stays below, beside a front; of u as it is, not smoothed."""
+    where = slice(None) if field.mask is None else field.mask
+
+    def limit(component: int, smoothing: float) -> float:
+        seconds = [np.tensordot(weights, jets[component], axes=1) for jets, weights in _samples(field, smoothing)]
+        return _quiet_limit(np.concatenate([second[where].ravel() for second in seconds]))
+
+    return limit(0, 0.0), limit(1, sigma), limit(2, sigma)
+
+
+def _holds_front(values: NDArray[Any]) -> bool:
+    energy = values**2
+    few = max(1, int(FEW * len(energy)))
+    return float(np.partition(energy, -few)[-few:].sum()) > HOLD * float(energy.sum())
+
+
+def _quiet_limit(values: NDArray[Any]) -> float:
+    energy = values**2
+    quiet = max(1, int(QUIET * len(energy)))
+    return BEYOND * float(np.sqrt(np.partition(energy, quiet - 1)[:quiet].sum() / (QUIET_ENERGY * len(energy))))
 
 
 _jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
