@@ -12,7 +12,9 @@ others, and the five plain ones, check the rule for a term that rollouts see and
 porous" had been seen. "less" and "again" were added before any of them was run with that; "again, front", a right law
 with a front of a cell, was called ambiguous, and the rule asked for more until "less, front" was sure and wrong; what
 the grid makes up is taken off since. "third" was added between these two changes, and changed nothing. "fourth" was
-added with the rule that lets the larger law compete, and before one of them was run.
+added with the rule that lets the larger law compete, and before one of them was run; "fifth" after that rule had its
+last form (one of a law and the larger one, where both fit), and before one of them was run. "bistable, again" and
+"D(t), again" were added with what "bistable" and "map: slowing" had shown, and before either was run.
 """
 
 from __future__ import annotations
@@ -231,6 +233,36 @@ LAWS: tuple[LawFilm, ...] = (
     LawFilm("fourth, front", _case("plain", Law(grad_squared=5.0, laplacian=1.1), 96, 0.1), {}, seed=756),
     LawFilm("fourth, steep", _case("plain", Law(u_grad_squared=9.0, laplacian=1.1), 97, 0.1), {}, seed=757),
     LawFilm("fourth, decay", _case("plain", Law(u=-0.025, laplacian=1.2), 98, 0.15), {}, seed=758),
+    LawFilm(
+        "fifth, linear", _case("fifth", _further(0.35, porous=2.0), 101, 0.2), {}, seed=761, spacing=1.6, domain=340.0
+    ),
+    LawFilm("fifth, porous", _case("fifth", _further(1.0, porous=0.7), 102, 0.2), {}, seed=762),
+    LawFilm(
+        "fifth, two fronts",
+        _case("fifth", Law(grad_squared=4.0, u_grad_squared=6.0, laplacian=0.9), 103, 0.1),
+        {},
+        seed=763,
+        spacing=1.6,
+        domain=340.0,
+    ),
+    LawFilm("fifth, fading", _case("fifth", Law(u=-0.006, grad_squared=6.0, laplacian=0.9), 104, 0.15), {}, seed=764),
+    LawFilm("fifth, diffusion", _case("plain", Law(laplacian=1.0), 105, 0.15), {}, seed=765),
+    LawFilm("fifth, front", _case("plain", Law(grad_squared=7.0, laplacian=1.2), 106, 0.15), {}, seed=766),
+    LawFilm("fifth, steep", _case("plain", Law(u_grad_squared=11.0, laplacian=0.9), 107, 0.1), {}, seed=767),
+    LawFilm("fifth, decay", _case("plain", Law(u=-0.018, laplacian=1.5), 108, 0.2), {}, seed=768),
+    LawFilm(
+        "bistable, again",
+        _case("bistable", Law(u=-0.072, u_squared=0.26, laplacian=1.0, further=Further(u_cubed=-0.2)), 109, 0.3),
+        SEARCH,
+        {"alpha": 0.4},
+        seed=769,
+    ),
+    LawFilm(
+        "D(t), again",
+        _case("slowing", Law(laplacian=1.2), 110, 0.15, medium=Medium(slowing=0.3)),
+        {"maps.vary": {"laplacian": "time"}},
+        seed=770,
+    ),
     LawFilm("plain, diffusion", _case("plain", Law(laplacian=1.6), 66, 0.15), {}, seed=726),
     LawFilm("plain, decay", _case("plain", Law(u=-0.03, laplacian=0.9), 67, 0.2), {}, seed=727),
     LawFilm("plain, front", _case("plain", Law(grad_squared=6.0, laplacian=0.9), 68, 0.1), {}, seed=728),

@@ -77,6 +77,23 @@ def test_steady_light_is_left_alone_even_where_the_background_decays_or_grows(ca
     assert found.slow_is == ("law" if case.name in ("B",) or (case.name == "Fisher" and case.background) else "none")
 
 
+@pytest.mark.parametrize(("background", "threshold"), [(0.22, 0.3), (0.2, 0.35), (0.34, 0.3)])
+def test_a_background_that_reacts_not_linearly_is_not_taken_for_a_lamp(background: float, threshold: float) -> None:
+    """u(u − α)(1.05 − u) everywhere: below the threshold the ground fades, above it grows, as under changing light."""
+    u = background + (0.8 - background) * np.exp(-((X / 0.35) ** 2) - (Y / 0.3) ** 2)
+    frames = [u]
+    for step in np.diff(TIMES):
+        for _ in range(4):
+            u = u + step / 4 * 0.2 * u * (u - threshold) * (1.05 - u)
+        frames.append(u)
+    rough = 1 - np.stack(frames) + 0.004 * np.random.default_rng(2).standard_normal((len(TIMES), *u.shape))
+    found = measure_illumination((255 * rough).astype(np.float32), "auto", bright=False, white=255.0)
+    assert found is not None
+    assert found.slow > 0.03
+    assert found.slow_is == "law"
+    assert not found.corrected
+
+
 @pytest.mark.parametrize("background", [0.03, 0.05])
 def test_a_background_that_loses_most_of_its_brightness_is_not_taken_for_a_lamp(background: float) -> None:
     """Growth from a faint background explains the content no better than light does; half of a lamp is not lost."""

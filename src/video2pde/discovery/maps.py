@@ -53,7 +53,7 @@ LOWEST = 0.05
 """Share of its mean that diffusion has at least, anywhere; a map that would fall below is pulled to its mean, ..."""
 LEAST_PULL, PULL_STEP, PULLS = 1e-6, 10.0**0.5, 20
 """... first by so much, relative to the columns, and more in steps, so many at most."""
-MOST_DIRECTIONS, LEAST_POWER = 16, 1e-3
+MOST_DIRECTIONS, LEAST_POWER = 32, 1e-4
 """Changes of a map that a calibration may make, and the share of the strongest one's effect that counts."""
 RANK = 1e-9
 TINY = 1e-10

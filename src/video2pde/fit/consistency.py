@@ -47,11 +47,18 @@ class Part:
         return self.apart <= AGREE
 
 
-def compare_parts(view: View, law: LawFit, others: Sequence[tuple[str, View, LawFit]]) -> tuple[Part, ...]:
-    """Fit the law to halves, quadrants, core and edge of the window, and with other widths of the test functions."""
+def compare_parts(
+    view: View, law: LawFit, others: Sequence[tuple[str, View, LawFit]], in_time: bool = False
+) -> tuple[Part, ...]:
+    """Fit the law to halves, quadrants, core and edge of the window, and with other widths of the test functions.
+
+    ``in_time``: a coefficient varies over time. Within a half of the window its mean and its course say the same.
+    """
     parts = []
     signal = np.abs(view.columns(list(law.names)) @ np.array(list(law.coefficients.values()))) ** 2
     for group, name, rows in _masks(view):
+        if in_time and group == "time":
+            continue
         if rows.all() or signal[rows].sum() < LEAST_SHARE * signal.sum() or rows.sum() < 2 * law.design.shape[1]:
             continue
         part = _compare(group, name, law, rows)

@@ -211,7 +211,8 @@ class _Bench:
         )
         front = ask_front(self.train, look.calibration)
         suspects = (*(() if front is None else (front,)), *(ask_suspects(question) if asked else ()))
-        parts = compare_parts(view, law, look.others) if asked else ()
+        in_time = any(each.over == "time" for each in look.calibration.maps)
+        parts = compare_parts(view, law, look.others, in_time) if asked else ()
         material = [suspect for suspect in suspects if suspect.material]
         told = law.noisy > TELLING
         split = [part for part in parts if told and any(part.excess[name] > widths[name] for name in names)]

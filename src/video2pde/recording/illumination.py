@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
+from scipy.optimize import lsq_linear, nnls
 
 from video2pde.recording.background import Background, find_background, noise_of
 from video2pde.recording.base import Header
@@ -32,6 +33,8 @@ WINDOW = 0.08  # share of the frames over which the slow part is smoothed
 LARGEST = 0.5  # slow change of log g beyond which it is not light
 CLEARER = 0.6  # how much better light must explain the plume's content than a law does, or the other way round
 SMOOTHED = 2.0  # how much of flicker's standard deviation over √window its smoothed course may have
+POWERS = (1, 2, 3)  # of u in a law that a background may follow
+GOOD = 0.005  # share of the content's change that a right law of these may leave
 POOR = 0.05  # share of the content's change beyond which an explanation is none
 LEFT = 0.0002  # relative change of the light that is left where it was divided out
 FEWEST = 40  # frames below which a plume may pass for background, because it hardly moves
@@ -258,7 +261,8 @@ def _weigh(intensity: NDArray[np.float32], background: NDArray[np.bool_], slow: 
 
     With u = 1 − I/white and the background b(t): light makes M′ = (g′/g) M + aG, decay or growth makes M′ = cM + aG
     with b′ = cb, where aG = a∫|∇u|² ≥ 0 is what spreading fronts add. Both are fitted in integrated form, and the one
-    that leaves clearly less unexplained is taken. More than half of the light is not taken for light.
+    that leaves clearly less unexplained is taken. More than half of the light is not taken for light. A reaction not
+    linear in u has more freedom than light, and is taken where it leaves next to nothing and clearly less.
     """
     middles = np.arange(2, len(intensity) - 2, max(1, len(intensity) // 60))
     if len(middles) < 8:
@@ -282,10 +286,29 @@ def _weigh(intensity: NDArray[np.float32], background: NDArray[np.bool_], slow: 
     bends = float(np.abs(rate * _integral(b) - (b - b[0])).max()) / (float(np.ptp(b)) + 1e-12)
     by_law = _unexplained(grown - rate * _integral(content), slope) / size
     by_law = max(by_law, 0.5 * bends)
+    by_reaction = _left_by_reaction(frames, b, slope)
+    if by_reaction < CLEARER * by_light and by_reaction < GOOD:
+        return "law"
     if by_light < CLEARER * by_law and by_light < POOR and np.ptp(slow) < LARGEST:
         return "light"
     certain = by_law < CLEARER * by_light and by_law < POOR
     return "law" if certain or (by_light > POOR and np.ptp(slow) > LARGEST) else "unknown"
+
+
+def _left_by_reaction(frames: Array, b: Array, slope: Array) -> float:
+    """Return what a reaction f(u) = c₁u + c₂u² + c₃u³ leaves of b′ = f(b), and of M′ = ∫(f(u) − f(b)) + aG."""
+    sums = [(frames**power).sum(axis=(1, 2)) - frames[0].size * b**power for power in POWERS]
+    content, nothing = sums[0], np.zeros_like(b)
+    size, change = float(np.abs(content).max()) + 1e-12, float(np.ptp(b)) + 1e-12
+    grown = np.concatenate([(b - b[0]) / change, (content - content[0]) / size])
+    pairs = [(_integral(b**power), _integral(total)) for power, total in zip(POWERS, sums, strict=True)]
+    pairs += [(nothing, _integral(slope)), (nothing, _integral(np.ones_like(slope)))]
+    columns = np.stack([np.concatenate([of_b / change, of_m / size]) for of_b, of_m in pairs], axis=1)
+    columns /= np.abs(columns).max(axis=0) + 1e-30
+    lowest = [-np.inf] * len(POWERS) + [0.0, 0.0]
+    left = columns @ lsq_linear(columns, grown, (lowest, np.inf)).x - grown
+    bends, unexplained = left[: len(b)], left[len(b) :]
+    return float(max(0.5 * np.abs(bends).max(), np.sqrt(np.mean(unexplained**2))))
 
 
 def _integral(rate: Array) -> Array:
@@ -295,8 +318,6 @@ def _integral(rate: Array) -> Array:
 
 def _unexplained(grown: Array, slope: Array) -> float:
     """Return the rms that is left of the content's growth after the best a∫G ≥ 0; noise adds a constant to G."""
-    from scipy.optimize import nnls
-
     columns = np.stack([_integral(slope), _integral(np.ones_like(slope))], axis=1)
     _, left = nnls(columns / (np.abs(columns).max(axis=0) + 1e-30), grown)
     return float(left / np.sqrt(len(grown)))
