@@ -1,11 +1,14 @@
 """Public benchmark fields of weak-form discovery, scored with E∞ and TPR over noise levels.
 
-Three fields of that literature that are (or have) a 2-D scalar form, sampled from closed forms:
+Three fields of that literature that are (or have) a 2-D scalar form, sampled from closed forms, and one of two fields:
 
 * anisotropic porous medium, u_t = 0.3 (u²)_xx − 0.8 (u²)_xy + (u²)_yy: the Barenblatt solution, with its kink at the
   edge of the support, on the grid of Messenger and Bortz (2021);
 * inviscid Burgers, u_t = −½cos θ (u²)_x − ½sin θ (u²)_y: triangular waves behind a shock, whose height varies across θ;
 * transport and diffusion, u_t = −u_x + 0.5 u_y + 0.05 Δu: three Gaussians that move and spread.
+
+* λ–ω waves of two fields, that of the PDE-FIND examples, solved anew (``support/lambda_omega.py``): the stage for two
+  fields, with its twelve candidates for each law.
 
 Noise is white, with standard deviation σ_NR × RMS(u). The weak stage runs with its default settings on one library for
 all: every D^α of u, u², u³ up to second order, 18 terms. The law is what the stage hands on: the terms that its
@@ -22,17 +25,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.support import lambda_omega
 from benchmarks.support.scores import largest_error, positivity_ratio
 from video2pde.discovery import diagnose, weak_system
 from video2pde.discovery.regression import fit_library
 from video2pde.drift import no_drift
 from video2pde.field import Field, Grid
+from video2pde.pair.discover import discover
+from video2pde.pair.fields import Pair
 from video2pde.recording.synth import noisy
 from video2pde.settings import load_settings, Settings
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 NOISE = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5)
+PAIR_NOISE = (0.0, 0.005, 0.01, 0.02, 0.05)
 SEEDS = 3
 ORDERS = ("", "x", "y", "xx", "xy", "yy")
 POWERS = (1, 2, 3)
@@ -156,6 +163,10 @@ measures and the porous-medium field are those of Messenger and Bortz ("Weak SIN
 equations", J. Comput. Phys. 443, 110525, 2021), whose figures we could not check and do not quote. "Not found" means
 just that.
 
+The λ–ω waves go round at A = 1 nearly everywhere, where u³ and uw² differ by a third harmonic that test functions
+average away: the true terms show only in what is left below a hundred-thousandth of the signal, and from noise of
+2 % on laws of fewer terms say the same.
+
 Where ours falls short: at noise of half the signal it starts to lose or add terms; and at a shock, from noise of a
 fifth of the signal. The weak stage measures noise from second differences in time, and a passing shock is no noise:
 where the largest hundredth of them holds far more than noise would, what is beyond five standard deviations counts as
@@ -189,6 +200,26 @@ def score(benchmark: Benchmark, clean: Field, level: float, settings: Settings) 
     }
 
 
+def score_pair(clean: Pair, level: float) -> Row:
+    """Score both laws of the λ–ω waves at one noise level over the seeds."""
+    size = float(np.sqrt(np.mean(np.square(clean.u.values, dtype=np.float64))))
+    errors, ratios = [], []
+    for seed in range(SEEDS if level else 1):
+        parts = [noisy(part, level * size, 2 * seed + n) if level else part for n, part in enumerate(clean.fields)]
+        found = discover(Pair(*parts), len(clean), load_settings())
+        laws = [search.candidates[0].coefficients for search in found.searches]
+        errors.append(max(largest_error(law, truth) for law, truth in zip(laws, lambda_omega.LAW, strict=True)))
+        ratios += [positivity_ratio(law, truth) for law, truth in zip(laws, lambda_omega.LAW, strict=True)]
+    ratio = float(np.mean(ratios))
+    return {
+        "E∞": float(np.mean(errors)),
+        "largest E∞": max(errors),
+        "TPR": ratio,
+        "TPR, sparse fit alone": ratio,
+        "published": "not found",
+    }
+
+
 def run() -> list[Row]:
     """Score every field at every noise level; Burgers also without smoothing."""
     cases: list[tuple[Benchmark, str, Mapping[str, Any]]] = [(benchmark, "default", {}) for benchmark in BENCHMARKS]
@@ -199,6 +230,10 @@ def run() -> list[Row]:
         for level in NOISE:
             row = {"field": benchmark.name, "settings": name, "noise σ_NR": level}
             rows.append({**row, **score(benchmark, clean, level, settings)})
+    waves = lambda_omega.solve()
+    for level in PAIR_NOISE:
+        row = {"field": "λ–ω waves, two fields", "settings": "default", "noise σ_NR": level}
+        rows.append({**row, **score_pair(waves, level)})
     return rows
 
 

@@ -6,7 +6,8 @@ within chance, is chosen; where none does, the one with the least value of Bayes
 
     N ln(left + floor) + 2 ln(N) · terms,
 
-N being the number of test functions that do not overlap, and its penalty doubled because thousands of sets compete.
+N being the number of test functions that do not overlap, and its penalty doubled because thousands of sets compete. The
+floor is what films leave beside their noise; arrays that a large set explains far better have a lower one.
 Random sets of centres say how steady the choice is; sets of no more terms that come close are rivals. The laws that go
 on to rollouts are the combinations of both equations' candidates, the best first.
 """
@@ -45,6 +46,8 @@ RIVALS = 3
 """Sets of one equation that go on at most, the best among them."""
 OVERLAP = (2 * np.sqrt(np.pi)) ** 3
 """Space-time that one independent test function takes, in units of σ_t σ_y σ_x: the integral of exp(−d²/4)."""
+FINER = 3.0
+"""How much more than the largest set leaves is no reason for more terms, where that is less than films allow for."""
 RANK = 1e-10
 """Relative size below which a direction of the columns is none."""
 
@@ -70,7 +73,7 @@ class EquationSearch:
     """The search for one law: the front, the sets that go on (the best first), and what noise must leave of ‖b‖².
 
     ``independent``: test functions that do not overlap; ``subsets``: sets that were looked at; ``inclusion``: share of
-    the random sets of centres in which the chosen set has the term.
+    the random sets of centres in which the chosen set has the term; ``floor``: share of ‖b‖² below which none counts.
     """
 
     field: str
@@ -80,6 +83,7 @@ class EquationSearch:
     independent: float
     subsets: int
     inclusion: Mapping[str, float] = dataclass_field(default_factory=dict)
+    floor: float = LEAST_UNEXPLAINED
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,37 +167,40 @@ def parse_law(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return parts[0], parts[1]
 
 
-def allowed(expected: float, independent: float) -> float:
+def allowed(expected: float, independent: float, floor: float = LEAST_UNEXPLAINED) -> float:
     """Return how much of ‖b‖² a right law may leave where noise is expected to leave ``expected``."""
-    return expected * (1 + SCATTER * float(np.sqrt(2 / independent))) + LEAST_UNEXPLAINED
+    return expected * (1 + SCATTER * float(np.sqrt(2 / independent))) + floor
 
 
 def _search(name: str, columns: PairColumns, system: WeakSystem, independent: float, noise: float) -> EquationSearch:
     """Look at all sets of terms for one law."""
     walk = walk_subsets(normal_equations(system), [(term,) for term in PAIR_TERMS], most=MOST_TERMS)
     listed = list(PAIR_TERMS)
+    largest = [tuple(listed[unit] for unit in subsets[0].units) for subsets in walk.best.values()]
+    least = min(_describe(name, system, terms, independent).unexplained for terms in largest)
+    floor = min(LEAST_UNEXPLAINED, FINER * least)
     front, known = list[FoundSet](), list[FoundSet]()
     for subsets in walk.best.values():
         sets = [tuple(listed[unit] for unit in subset.units) for subset in subsets[: 2 * RIVALS]]
-        found = [_describe(name, system, terms, independent) for terms in sets]
+        found = [_describe(name, system, terms, independent, floor) for terms in sets]
         known += found
         front += [each for each in found if not each.reason][:1]
     able = [found for found in known if not found.reason] or known
     likely = min(able, key=lambda found: found.criterion)
     expected = _expected(columns, system, FIELDS.index(name), likely, noise)
-    best = _choose(able, expected, independent)
+    best = _choose(able, expected, independent, floor)
     rivals = [
         found
         for found in sorted(able, key=lambda found: found.criterion)
         if found is not best and len(found.terms) <= len(best.terms) and found.criterion <= best.criterion + CLOSE
     ]
     candidates = (best, *rivals[: RIVALS - 1])
-    return EquationSearch(name, tuple(front), candidates, expected, independent, walk.visited)
+    return EquationSearch(name, tuple(front), candidates, expected, independent, walk.visited, floor=floor)
 
 
-def _choose(able: Sequence[FoundSet], expected: float, independent: float) -> FoundSet:
+def _choose(able: Sequence[FoundSet], expected: float, independent: float, floor: float) -> FoundSet:
     """Take the smallest set that leaves no more than noise, and of its size the one that leaves least."""
-    enough = [found for found in able if found.unexplained <= allowed(expected, independent)]
+    enough = [found for found in able if found.unexplained <= allowed(expected, independent, floor)]
     if not enough:
         return min(able, key=lambda found: found.criterion)
     return min(enough, key=lambda found: (len(found.terms), found.unexplained))
@@ -209,19 +216,21 @@ def _count(search: EquationSearch, drawn: Sequence[tuple[str, ...]]) -> Equation
     return replace(search, front=counted(search.front), candidates=counted(search.candidates), inclusion=inclusion)
 
 
-def _describe(field: str, system: WeakSystem, terms: Sequence[str], independent: float) -> FoundSet:
+def _describe(
+    field: str, system: WeakSystem, terms: Sequence[str], independent: float, floor: float = LEAST_UNEXPLAINED
+) -> FoundSet:
     """Fit a set of terms to the weak system."""
     theta, signal = system.columns(terms), float(system.b @ system.b)
     values = solve_columns(theta, system.b, RANK)
     left = float(np.sum((system.b - theta @ values) ** 2)) / (signal or 1.0)
     law = {name: float(value) for name, value in zip(terms, values, strict=True)}
     reason = f"Δ{field} has a negative coefficient: short waves would grow" if law.get(OWN[field], 0.0) < 0 else ""
-    return FoundSet(tuple(terms), law, left, criterion(left, len(terms), independent), 0.0, reason)
+    return FoundSet(tuple(terms), law, left, criterion(left, len(terms), independent, floor), 0.0, reason)
 
 
-def criterion(left: float, terms: int, independent: float) -> float:
+def criterion(left: float, terms: int, independent: float, floor: float = LEAST_UNEXPLAINED) -> float:
     """Return N ln(left + floor) + 2 ln(N) · terms."""
-    return independent * float(np.log(left + LEAST_UNEXPLAINED)) + 2 * terms * float(np.log(independent))
+    return independent * float(np.log(left + floor)) + 2 * terms * float(np.log(independent))
 
 
 def _draw_runs(
@@ -237,8 +246,8 @@ def _draw_runs(
         for search, system in zip(searches, systems, strict=True):
             walk = walk_subsets(normal_equations(system), [(term,) for term in listed], most=MOST_TERMS)
             sets = [tuple(listed[unit] for unit in subsets[0].units) for subsets in walk.best.values()]
-            able = [_describe(search.field, system, terms, search.independent) for terms in sets]
-            chosen.append(_choose(able, search.expected, search.independent).terms)
+            able = [_describe(search.field, system, terms, search.independent, search.floor) for terms in sets]
+            chosen.append(_choose(able, search.expected, search.independent, search.floor).terms)
         found.append((chosen[0], chosen[1]))
         if progress is not None:
             progress(run + 1, count)
