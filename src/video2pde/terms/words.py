@@ -75,7 +75,7 @@ def _operator(parts: tuple[Part, ...]) -> Words | None:
     for weights, latex, text in _OPERATORS:
         if set(by_order) != set(weights):
             continue
-        densities = {sympy.simplify(by_order[order] / weight) for order, weight in weights.items()}
+        densities = {sympy.expand(by_order[order] / weight) for order, weight in weights.items()}
         if len(densities) != 1:
             return None
         density = densities.pop()
