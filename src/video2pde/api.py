@@ -35,6 +35,7 @@ def run(
     until: str | None = None,
     latex: bool = False,
     figures: bool = True,
+    pdf: bool = False,
     overwrite: bool = False,
 ) -> Run:
     """Turn a recording into a law.
@@ -50,7 +51,7 @@ def run(
     unit : of lengths.
     events : who is told how it goes on; None: nobody.
     until : the last stage to run; None: all.
-    latex, figures : write tables as LaTeX, figures for a paper.
+    latex, figures, pdf : write tables as LaTeX, figures, figures as PDF too.
     overwrite : begin anew where the folder holds a run of another recording.
 
     Returns
@@ -80,7 +81,15 @@ def run(
             place.mkdir(parents=True, exist_ok=True)
             film = field.save(place / IN_MEMORY)
         return run_pipeline(
-            film, place, settings, events=events, until=until, latex=latex, figures=figures, overwrite=overwrite
+            film,
+            place,
+            settings,
+            events=events,
+            until=until,
+            latex=latex,
+            figures=figures,
+            pdf=pdf,
+            overwrite=overwrite,
         )
 
 

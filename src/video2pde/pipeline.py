@@ -104,6 +104,7 @@ def run_pipeline(
     until: str | None = None,
     latex: bool = False,
     figures: bool = True,
+    pdf: bool = False,
     overwrite: bool = False,
 ) -> Run:
     """Turn a recording into a law and leave the result in ``out``.
@@ -116,7 +117,7 @@ def run_pipeline(
     events : who is told how it goes on.
     until : the last stage to run (one of :data:`STAGES`); None: all, with the report.
     latex : write the tables as LaTeX too.
-    figures : write the files for a paper too.
+    figures, pdf : draw figures, and draw them as PDF too.
     overwrite : begin anew where the folder holds a run, of another film perhaps.
 
     Returns
@@ -145,7 +146,7 @@ def run_pipeline(
         RunFolder(out, events) as folder,
         limited(settings.run.memory_bytes, folder.stages),
     ):
-        leave = Publisher(folder.path, latex, figures) if until in (None, REPORT) else None
+        leave = Publisher(folder.path, latex, figures, pdf) if until in (None, REPORT) else None
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings), leave)
         folder.claim(_identify(Path(film), settings), overwrite)
         folder.begin(settings)

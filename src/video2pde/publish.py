@@ -31,12 +31,13 @@ class Publisher:
     ----------
     folder : of the run.
     latex : write the tables as LaTeX too.
+    pdf : draw the figures as PDF, too.
     figures : draw. Without figures the page lacks a few pictures, and those of an earlier run stay.
     """
 
-    def __init__(self, folder: Path, latex: bool = False, figures: bool = True) -> None:
+    def __init__(self, folder: Path, latex: bool = False, figures: bool = True, pdf: bool = False) -> None:
         self._folder, self._latex = folder, latex
-        self._figures = FigureFiles(folder / "figures") if figures else None
+        self._figures = FigureFiles(folder / "figures", pdf) if figures else None
 
     def publish(self, run: Run, whole: bool = True) -> Run:
         """Write what a run leaves behind.
@@ -71,10 +72,10 @@ class Publisher:
         return done
 
 
-def render_folder(path: str | os.PathLike[str], latex: bool = False, figures: bool = True) -> Path:
+def render_folder(path: str | os.PathLike[str], latex: bool = False, figures: bool = True, pdf: bool = False) -> Path:
     """Render a run's report again from its stored artefacts, finished or not; return the page."""
     folder = Path(path)
-    Publisher(folder, latex, figures).publish(load_run(folder))
+    Publisher(folder, latex, figures, pdf).publish(load_run(folder))
     return folder / PAGE
 
 

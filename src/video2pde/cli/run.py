@@ -40,7 +40,8 @@ INTERRUPTED = 130
 POLL_SECONDS = 0.1
 Out = Annotated[Path, Parameter(help="Folder of the run; an unfinished run in it is continued.")]
 Latex = Annotated[bool, flag("Write the tables as LaTeX too.")]
-Figures = Annotated[bool, Parameter(help="Draw figures/ as PNG and PDF; the page has its own.")]
+Figures = Annotated[bool, Parameter(help="Draw figures/ as PNG; the page has its own.")]
+Pdf = Annotated[bool, flag("Draw figures/ as PDF too, for a paper.")]
 
 
 def run(
@@ -50,6 +51,7 @@ def run(
     out: Out,
     latex: Latex = False,
     figures: Figures = True,
+    pdf: Pdf = False,
     overwrite: Annotated[bool, flag("Begin anew in a folder that holds a run, of another film perhaps.")] = False,
     law: LawOptions = DEFAULT_LAW,
     recording: RecordingOptions = DEFAULT_RECORDING,
@@ -62,7 +64,7 @@ def run(
 
         video2pde run film.mp4 --out result --crop 450,0,1080,1080
         video2pde run film.mp4 --out result --preset quick
-        video2pde run film.mp4 --out result --set calibration.replicates=200 --latex
+        video2pde run film.mp4 --out result --set calibration.replicates=200 --latex --pdf
         video2pde run pictures/ --out frap --preset frap --law laplacian --reference before.tif --dark dark.tif
 
     Two dyes or fluorophores in two channels are two fields u and w, whose laws are found together:
@@ -70,7 +72,7 @@ def run(
         video2pde run two.mp4 --out result --channels r,g --observable bright
         video2pde run two.tif --out result --channels 1,2 --observable bright --law "laplacian,u_w; laplacian_w,u_w"
     """
-    _follow(film, out, recording, law.joined(settings), latex=latex, figures=figures, overwrite=overwrite)
+    _follow(film, out, recording, law.joined(settings), latex=latex, figures=figures, pdf=pdf, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ def report(
     *,
     latex: Latex = False,
     figures: Figures = True,
+    pdf: Pdf = False,
 ) -> None:
     """Render a run's page, figures and tables again from what it has stored.
 
@@ -172,18 +175,18 @@ def report(
     Examples
     --------
         video2pde report result
-        video2pde report result --latex
+        video2pde report result --latex --pdf
     """
     from video2pde.pair.record import holds_pair
 
     if holds_pair(folder):
         from video2pde.pair.publish import render_pair
 
-        tell(f"report: {render_pair(folder, latex, figures)}")
+        tell(f"report: {render_pair(folder, latex, figures, pdf)}")
         return
     from video2pde.publish import render_folder
 
-    tell(f"report: {render_folder(folder, latex, figures)}")
+    tell(f"report: {render_folder(folder, latex, figures, pdf)}")
 
 
 def register(app: App) -> None:

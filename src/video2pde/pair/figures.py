@@ -17,8 +17,8 @@ from video2pde.terms.words import describe
 MOMENTS = 4
 
 
-def draw_figures(run: PairRun, folder: Path) -> None:
-    """Write every figure that the run has numbers for, as PNG and PDF."""
+def draw_figures(run: PairRun, folder: Path, pdf: bool = False) -> None:
+    """Write every figure that the run has numbers for, as PNG and, with ``pdf``, as PDF."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {}
     with style.apply():
@@ -30,7 +30,7 @@ def draw_figures(run: PairRun, folder: Path) -> None:
             drawn["test-snapshots"] = _snapshots(run.pair.frames(run.windows.test), run.test)
     for name, figure in drawn.items():
         style.save_png(figure, folder / name)
-        style.save_pdf(figure, folder / name)
+        style.save_pdf(figure, folder / name, pdf)
 
 
 def _front(run: PairRun) -> Figure:

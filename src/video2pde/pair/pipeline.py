@@ -55,6 +55,7 @@ def run_pair(
     until: str | None = None,
     latex: bool = False,
     figures: bool = True,
+    pdf: bool = False,
     overwrite: bool = False,
 ) -> PairRun:
     """Find the laws of two fields that were recorded together, and leave the result in ``out``.
@@ -74,7 +75,7 @@ def run_pair(
         except _EndHere:
             return work.run
         events.stage(REPORT, "page, figures, tables")
-        work.run = publish_pair(work.run, folder.path, latex, figures)
+        work.run = publish_pair(work.run, folder.path, latex, figures, pdf)
         events.done(REPORT, work.run.timings[REPORT], False)
         return work.run
 

@@ -18,7 +18,7 @@ from video2pde.report.tables import write_tables
 from video2pde.runs.folder import MODEL, PAGE, RESULT
 
 
-def publish_pair(run: PairRun, folder: Path, latex: bool = False, figures: bool = True) -> PairRun:
+def publish_pair(run: PairRun, folder: Path, latex: bool = False, figures: bool = True, pdf: bool = False) -> PairRun:
     """Write what a run leaves behind; return it with the seconds that this took."""
     began = time.perf_counter()
     if run.test is not None:
@@ -31,15 +31,15 @@ def publish_pair(run: PairRun, folder: Path, latex: bool = False, figures: bool 
     write_tables(collect_sheets(run), folder / "tables", latex)
     write_page(compose_pair_page(run), folder / PAGE)
     if figures:
-        draw_figures(run, folder / "figures")
+        draw_figures(run, folder / "figures", pdf)
     done = replace(run, timings={**run.timings, "report": time.perf_counter() - began})
     if run.test is not None:
         write_text(folder / RESULT, json_text(done.to_json()))
     return done
 
 
-def render_pair(path: str | os.PathLike[str], latex: bool = False, figures: bool = True) -> Path:
+def render_pair(path: str | os.PathLike[str], latex: bool = False, figures: bool = True, pdf: bool = False) -> Path:
     """Render the report of a run of two fields again from its stored artefacts; return the page."""
     folder = Path(path)
-    publish_pair(load_pair_run(folder), folder, latex, figures)
+    publish_pair(load_pair_run(folder), folder, latex, figures, pdf)
     return folder / PAGE

@@ -64,10 +64,10 @@ def collect_figures(run: Run) -> list[Drawing]:
 
 
 class FigureFiles:
-    """Write a run's figures: those of the page first, then the other PNGs, and all PDFs at the end; none twice."""
+    """Write a run's figures: those of the page first, then the other PNGs, and PDFs, if asked for, last; none twice."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, pdf: bool = False) -> None:
+        self._folder, self._pdf = folder, pdf
         self._drawn: dict[str, Figure] = {}
         self._pictures: dict[str, bytes] = {}
 
@@ -77,12 +77,11 @@ class FigureFiles:
         return self._pictures
 
     def draw_rest(self, run: Run) -> None:
-        """Write every other figure as PNG, then all as PDF; remove those that only an earlier run had."""
+        """Write every other figure as PNG, then all as PDF, if asked for; remove those that only an earlier run had."""
         drawings = collect_figures(run)
         self._draw(drawings)
         for name, figure in self._drawn.items():
-            with style.apply():
-                style.save_pdf(figure, self._folder / name)
+            style.save_pdf(figure, self._folder / name, self._pdf)
         self._drawn.clear()
         _forget_old(self._folder, [name for name, _ in drawings])
 

@@ -94,9 +94,13 @@ def save_png(figure: Figure, path: Path) -> Image.Image:
     return picture
 
 
-def save_pdf(figure: Figure, path: Path) -> None:
-    """Write a figure that :func:`save_png` has laid out as ``path``.pdf."""
-    with apply(), atomic_path(path.with_name(f"{path.name}.pdf")) as temporary:
+def save_pdf(figure: Figure, path: Path, wanted: bool = True) -> None:
+    """Write a figure that :func:`save_png` has laid out as ``path``.pdf; not ``wanted``: leave no old one, either."""
+    file = path.with_name(f"{path.name}.pdf")
+    if not wanted:
+        file.unlink(missing_ok=True)
+        return
+    with apply(), atomic_path(file) as temporary:
         FigureCanvasPdf(figure).print_pdf(temporary)
 
 
