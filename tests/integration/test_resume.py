@@ -46,7 +46,7 @@ import sys, time, types
 from pathlib import Path
 from video2pde.runs.folder import RunFolder
 
-def run_pipeline(film, out, settings, events, until=None, latex=False, figures=True, overwrite=False):
+def run_pipeline(film, out, settings, events, until=None, latex=False, figures=True, pdf=False, overwrite=False):
     with RunFolder(out, events) as folder:
         folder.stage("first", "k", lambda: 1)
         events.stage("second", "a long one")

@@ -35,13 +35,14 @@ class Pipeline:
         until: str | None = None,
         latex: bool = False,
         figures: bool = True,
+        pdf: bool = False,
         overwrite: bool = False,
     ) -> Any:
         events.stage("read", "film to field")
         events.warn("mind this")
         assert figures
         assert not overwrite
-        self.calls.append((film, out, settings, until, latex))
+        self.calls.append((film, out, settings, until, latex, pdf))
         if self.error is not None:
             raise self.error
         return types.SimpleNamespace(summary=lambda: "u_t = 9 |∇u|²", test=None if until else "scores")
@@ -72,9 +73,9 @@ def test_run_passes_everything_on_and_prints_the_summary(
     pipeline: Pipeline, film: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    call("run", film, "--out", out, "--preset", "quick", "--set", "run.seed=3", "--every", "2", "--latex")
+    call("run", film, "--out", out, "--preset", "quick", "--set", "run.seed=3", "--every", "2", "--latex", "--pdf")
     expected = load_settings("quick", overrides=["recording.every=2", "run.seed=3"])
-    assert pipeline.calls == [(film, out, expected, None, True)]
+    assert pipeline.calls == [(film, out, expected, None, True, True)]
     printed = capsys.readouterr()
     assert printed.out == f"u_t = 9 |∇u|²\nreport: {out / 'report.html'}\n"
     assert printed.err == "read: film to field\nwarning: mind this\n"
