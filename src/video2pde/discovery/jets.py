@@ -140,12 +140,13 @@ def frame_jets(
 def gradient_smoothing(field: Field, settings: WeakSettings) -> tuple[float, float, bool]:
     """Measure the noise in the gradient and choose how much smoothing it needs; the last: a steep front passes."""
     where = slice(None) if field.mask is None else field.mask
-    signal, seconds = 0.0, list[NDArray[np.float64]]()
+    signal, noise, seconds = 0.0, 0.0, list[Array32]()
     for jets, weights in _samples(field, 0.0):
         for z in jets[1:]:
-            seconds.append(np.tensordot(weights, z, axes=1)[where].ravel())
+            second = np.tensordot(weights, z, axes=1)[where]
+            noise += float(np.mean(second**2))
             signal += float(np.mean(z[1][where] ** 2))
-    noise = sum(float(np.mean(second**2)) for second in seconds)
+            seconds.append(second.ravel().astype(np.float32))
     share = noise / signal if signal > 0 else 0.0
     front = share > SIGMA_STEPS[0][0] and _holds_front(np.concatenate(seconds))
     if front:
