@@ -72,7 +72,10 @@ def draw_panels(result: RecordingResult) -> Figure:
         index = int(np.argmin(np.abs(field.times - sample.time)))
         image = _show(row[2], field.values[index], result, low, high)
         row[2].set_title(f"field u at {field.times[index]:.3g} s", fontsize=9)
-        figure.colorbar(image, ax=row[2], label="u", fraction=0.046)
+    for axis in axes[:-1].flat:  # those below have the same scale
+        axis.set_xlabel("")
+        axis.tick_params(labelbottom=False)
+    figure.colorbar(image, ax=list(axes[:, 2]), label="u", fraction=0.046)
     return figure
 
 
@@ -82,7 +85,7 @@ def draw_snapshots(result: RecordingResult, count: int = 4) -> Figure:
     indices = np.linspace(0, len(field) - 1, count).round().astype(int)
     low, high = _limits(result)
     figure = _figure(3.1 * count, 5.0)
-    axes = figure.subplots(2, count, height_ratios=(1.6, 1), sharex="col")
+    axes = figure.subplots(2, count, height_ratios=(1.6, 1), sharex="col", sharey="row")
     for column, index in enumerate(indices):
         top, bottom = axes[0, column], axes[1, column]
         image = _show(top, field.values[index], result, low, high)
@@ -92,6 +95,7 @@ def draw_snapshots(result: RecordingResult, count: int = 4) -> Figure:
         bottom.plot(field.grid.x, field.values[index, middle], color="#2a6f97")
         bottom.set(xlabel=f"x ({field.grid.unit})", ylim=_padded(low, high))
         bottom.grid(alpha=0.3)
+        top.set(xlabel="", ylabel=top.get_ylabel() if column == 0 else "")
     axes[1, 0].set_ylabel("u on the middle row")
     figure.colorbar(image, ax=list(axes[0]), label="u", fraction=0.02)
     return figure
