@@ -107,8 +107,16 @@ def _imports(module: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_targets(_without_types(_parse(module)))))
 
 
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Return a node and the statements in it, at every depth: imports and definitions are no expressions."""
+    yield node
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, part, ()):
+            yield from _statements(child)
+
+
 def _targets(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE:
@@ -123,7 +131,7 @@ def _home(module: str, name: str) -> str:
     if not _is_package(module):
         return module
     # what a package imports for types alone counts here: that is where lazily loaded names say where they live
-    for node in ast.walk(_parse(module)):
+    for node in _statements(_parse(module)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{PACKAGE}."):
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
@@ -138,7 +146,7 @@ def _parse(module: str) -> ast.Module:
     if source is None:
         raise StageError(f"the source of {module} is missing; install video2pde again")
     tree = ast.parse(source)
-    for node in ast.walk(tree):
+    for node in list(_statements(tree)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:] or [ast.Pass()]
     return tree
