@@ -152,12 +152,9 @@ def run_pipeline(
         folder.begin(settings)
         try:
             _run_stages(work, Path(film))
-            work.report()
         except _EndHere:
             return work.run
-        finally:
-            if leave is not None:
-                leave.end()
+        work.report()
         return work.run
 
 
@@ -189,7 +186,6 @@ def _run_stages(work: _Work, film: Path) -> None:
     found = work.stage("discovery", discover_structure, known, drift, windows, progress=told)
     scored = (known, windows.validation, drift)
     work.stage("validation", validate_models, *scored, found.models, found.diffusion)
-    work.begin_report()
 
     contenders = found.contenders if found.identifiability.law_seen else ()
     opinion = partial(_second_opinion, work, contenders, (train, train_drift), scored, found)
@@ -312,11 +308,6 @@ class _Work:
             f"{headline(self.run)}. Result and page are in {self.folder.path}; the inverse PINN follows as a second "
             "opinion, and Ctrl-C loses neither"
         )
-
-    def begin_report(self) -> None:
-        """Let figures of the early stages be drawn beside what follows."""
-        if self._leave is not None:
-            self._leave.begin(self.run)
 
     def report(self, whole: bool = True) -> None:
         """Write what the run leaves behind, where that is asked for; ``whole``: with the figures beside the page."""

@@ -39,16 +39,6 @@ class Publisher:
         self._folder, self._latex = folder, latex
         self._figures = FigureFiles(folder / "figures", pdf) if figures else None
 
-    def begin(self, run: Run) -> None:
-        """Draw what the page shows of the early stages while the run goes on."""
-        if self._figures is not None:
-            self._figures.begin(run)
-
-    def end(self) -> None:
-        """Leave nothing that still writes."""
-        if self._figures is not None:
-            self._figures.end()
-
     def publish(self, run: Run, whole: bool = True) -> Run:
         """Write what a run leaves behind.
 

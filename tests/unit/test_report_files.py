@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from video2pde.errors import InputError
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
 from video2pde.report.document import Image
-from video2pde.report.figures import collect_figures, EARLY, FigureFiles
+from video2pde.report.figures import collect_figures, FigureFiles
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
 
 
@@ -138,34 +137,3 @@ def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     images = [v for v in walk(page) if isinstance(v, Image)]
     assert len(images) == 2
     assert all(image.alt for image in images)
-
-
-def test_figures_of_early_stages_are_drawn_beside_the_run(law: Run, tmp_path: Path) -> None:
-    few = keep_stages(law, ("recording", "drift", "validation"))
-    files = FigureFiles(tmp_path)
-    files.begin(few)
-    until = time.monotonic() + 60
-    while not list(tmp_path.glob("*.png")) and time.monotonic() < until:
-        time.sleep(0.02)
-    files.end()
-    early = {path.stem for path in tmp_path.glob("*.png")}
-    assert early <= set(EARLY)
-    assert early
-    before = {name: (tmp_path / f"{name}.png").stat().st_mtime_ns for name in early}
-    pictures = files.draw_page(few)
-    assert early < set(pictures)  # the drift is longer at the end
-    assert {name: (tmp_path / f"{name}.png").stat().st_mtime_ns for name in early} == before
-
-
-def test_what_cannot_be_drawn_beside_the_run_is_told_by_the_page(
-    law: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise ValueError("no ink")
-
-    monkeypatch.setattr("video2pde.report.figures.recording_figures.draw_snapshots", fail)
-    few = keep_stages(law, ("recording", "drift"))
-    files = FigureFiles(tmp_path)
-    files.begin(few)
-    with pytest.raises(ValueError, match="no ink"):
-        files.draw_page(few)

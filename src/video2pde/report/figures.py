@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -47,10 +45,6 @@ PAGE = (
     "fit-consistency",
 )
 """Figures that the page shows as pictures; the others it draws itself."""
-EARLY = ("recording-panels", "snapshots", "smoothing", "recording-background", "validation-snapshots")
-"""Those of them that show nothing of later stages than the validation."""
-COMPRESSION = 4
-"""Of small pictures: a third faster than the usual 6, and a twentieth larger."""
 INDEX = "figures.txt"
 Drawing = tuple[str, Callable[[], Figure]]
 
@@ -76,35 +70,9 @@ class FigureFiles:
         self._folder, self._pdf = folder, pdf
         self._drawn: dict[str, Figure] = {}
         self._pictures: dict[str, bytes] = {}
-        self._early: threading.Thread | None = None
-        self._ended = False
-
-    def begin(self, run: Run) -> None:
-        """Draw what the page shows of the early stages beside the run: most of a fit is compiled, and leaves room."""
-        drawings = [drawing for drawing in collect_figures(run) if drawing[0] in EARLY]
-        self._early = threading.Thread(target=self._draw_early, args=(drawings,), daemon=True)
-        self._early.start()
-
-    def _draw_early(self, drawings: Sequence[Drawing]) -> None:
-        # what fails here fails once more where the page asks for it, and is told there
-        with suppress(Exception):
-            for drawing in drawings:
-                if not self._ended:
-                    self._draw([drawing])
-
-    def end(self) -> None:
-        """Wait for the figure that is being drawn, and begin no other beside the run."""
-        self._ended = True
-        self._wait()
-
-    def _wait(self) -> None:
-        if self._early is not None:
-            self._early.join()
-            self._early = None
 
     def draw_page(self, run: Run) -> Mapping[str, bytes]:
         """Write the page's figures as PNG, those that are not there yet, and return small ones for it, by name."""
-        self._wait()
         self._draw([drawing for drawing in collect_figures(run) if drawing[0] in PAGE])
         return self._pictures
 
@@ -134,7 +102,7 @@ class FigureFiles:
 def _halve(picture: Image.Image) -> bytes:
     """Return a picture at half its size, as PNG."""
     data = io.BytesIO()
-    picture.reduce(2).save(data, "png", compress_level=COMPRESSION)
+    picture.reduce(2).save(data, "png")
     return data.getvalue()
 
 
