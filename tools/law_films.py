@@ -70,6 +70,11 @@ def _further(laplacian: float = 0.0, **more: float) -> Law:
     return Law(laplacian=laplacian, further=Further(**more))
 
 
+def _wide(name: str, case: Case, seed: int, domain: float = 340.0) -> LawFilm:
+    """Film what spreads far or is steep: the solver needs a larger square and a finer grid."""
+    return LawFilm(name, case, {}, seed=seed, spacing=1.6, domain=domain)
+
+
 LAWS: tuple[LawFilm, ...] = (
     LawFilm(
         "power law",
@@ -150,18 +155,9 @@ LAWS: tuple[LawFilm, ...] = (
         SEARCH,
         seed=720,
     ),
-    LawFilm(
-        "small, linear", _case("small", _further(0.15, porous=2.2), 61, 0.25), {}, seed=721, spacing=1.6, domain=340.0
-    ),
+    _wide("small, linear", _case("small", _further(0.15, porous=2.2), 61, 0.25), 721),
     LawFilm("small, porous", _case("small", _further(1.4, porous=0.35), 62, 0.15), {}, seed=722),
-    LawFilm(
-        "small, growth",
-        _case("small", Law(u=0.0015, grad_squared=7.0, laplacian=1.0), 63, 0.1),
-        {},
-        seed=723,
-        spacing=1.6,
-        domain=340.0,
-    ),
+    _wide("small, growth", _case("small", Law(u=0.0015, grad_squared=7.0, laplacian=1.0), 63, 0.1), 723),
     LawFilm("small, decay", _case("small", Law(u=-0.0008, laplacian=1.3), 64, 0.2), {}, seed=724),
     LawFilm(
         "small, front",
@@ -169,100 +165,38 @@ LAWS: tuple[LawFilm, ...] = (
         {},
         seed=725,
     ),
-    LawFilm(
-        "less, linear", _case("less", _further(0.25, porous=1.8), 71, 0.2), {}, seed=731, spacing=1.6, domain=340.0
-    ),
+    _wide("less, linear", _case("less", _further(0.25, porous=1.8), 71, 0.2), 731),
     LawFilm("less, porous", _case("less", _further(1.1, porous=0.4), 72, 0.2), {}, seed=732),
     LawFilm("less, square", _case("less", Law(u_squared=-0.004, laplacian=1.5), 73, 0.1), {}, seed=733),
-    LawFilm(
-        "less, front",
-        _case("less", Law(grad_squared=8.0, u_grad_squared=1.5, laplacian=0.8), 74, 0.1),
-        {},
-        seed=734,
-        spacing=1.6,
-        domain=340.0,
-    ),
+    _wide("less, front", _case("less", Law(grad_squared=8.0, u_grad_squared=1.5, laplacian=0.8), 74, 0.1), 734),
     LawFilm("again, diffusion", _case("plain", Law(laplacian=0.9), 75, 0.25), {}, seed=735),
     LawFilm("again, decay", _case("plain", Law(u=-0.015, laplacian=1.4), 76, 0.1), {}, seed=736),
     LawFilm("again, front", _case("plain", Law(grad_squared=10.0, laplacian=0.7), 77, 0.1), {}, seed=737),
-    LawFilm(
-        "again, steep",
-        _case("plain", Law(u_grad_squared=14.0, laplacian=1.0), 78, 0.1),
-        {},
-        seed=738,
-        spacing=1.6,
-        domain=340.0,
-    ),
-    LawFilm("again, porous", _case("plain", _further(porous=2.0), 79, 0.25), {}, seed=739, spacing=1.6, domain=340.0),
-    LawFilm(
-        "third, linear", _case("third", _further(0.2, porous=2.6), 81, 0.3), {}, seed=741, spacing=1.6, domain=340.0
-    ),
+    _wide("again, steep", _case("plain", Law(u_grad_squared=14.0, laplacian=1.0), 78, 0.1), 738),
+    _wide("again, porous", _case("plain", _further(porous=2.0), 79, 0.25), 739),
+    _wide("third, linear", _case("third", _further(0.2, porous=2.6), 81, 0.3), 741),
     LawFilm("third, porous", _case("third", _further(0.9, porous=0.5), 82, 0.1), {}, seed=742),
     LawFilm("third, weak", _case("third", _further(1.2, porous=0.15), 83, 0.2), {}, seed=743),
-    LawFilm(
-        "third, front",
-        _case("third", Law(grad_squared=9.0, laplacian=0.6), 84, 0.1),
-        {},
-        seed=744,
-        spacing=1.6,
-        domain=340.0,
-    ),
-    LawFilm(
-        "third, steep",
-        _case("third", Law(u_grad_squared=16.0, laplacian=0.8), 85, 0.1),
-        {},
-        seed=745,
-        spacing=1.6,
-        domain=400.0,
-    ),
+    _wide("third, front", _case("third", Law(grad_squared=9.0, laplacian=0.6), 84, 0.1), 744),
+    _wide("third, steep", _case("third", Law(u_grad_squared=16.0, laplacian=0.8), 85, 0.1), 745, 460.0),
     LawFilm("third, decay", _case("third", Law(u=-0.02, laplacian=1.0), 86, 0.15), {}, seed=746),
-    LawFilm(
-        "fourth, linear", _case("fourth", _further(0.3, porous=2.4), 91, 0.25), {}, seed=751, spacing=1.6, domain=340.0
-    ),
+    _wide("fourth, linear", _case("fourth", _further(0.3, porous=2.4), 91, 0.25), 751),
     LawFilm("fourth, porous", _case("fourth", _further(1.2, porous=0.6), 92, 0.15), {}, seed=752),
-    LawFilm(
-        "fourth, two fronts",
-        _case("fourth", Law(grad_squared=6.0, u_grad_squared=3.0, laplacian=1.0), 93, 0.1),
-        {},
-        seed=753,
-        spacing=1.6,
-        domain=340.0,
+    _wide(
+        "fourth, two fronts", _case("fourth", Law(grad_squared=6.0, u_grad_squared=3.0, laplacian=1.0), 93, 0.1), 753
     ),
     LawFilm("fourth, fading", _case("fourth", Law(u=-0.004, grad_squared=5.0, laplacian=1.1), 94, 0.1), {}, seed=754),
     LawFilm("fourth, diffusion", _case("plain", Law(laplacian=1.2), 95, 0.2), {}, seed=755),
     LawFilm("fourth, front", _case("plain", Law(grad_squared=5.0, laplacian=1.1), 96, 0.1), {}, seed=756),
     LawFilm("fourth, steep", _case("plain", Law(u_grad_squared=9.0, laplacian=1.1), 97, 0.1), {}, seed=757),
     LawFilm("fourth, decay", _case("plain", Law(u=-0.025, laplacian=1.2), 98, 0.15), {}, seed=758),
-    LawFilm(
-        "fifth, linear", _case("fifth", _further(0.35, porous=2.0), 101, 0.2), {}, seed=761, spacing=1.6, domain=340.0
-    ),
+    _wide("fifth, linear", _case("fifth", _further(0.35, porous=2.0), 101, 0.2), 761),
     LawFilm("fifth, porous", _case("fifth", _further(1.0, porous=0.7), 102, 0.2), {}, seed=762),
-    LawFilm(
-        "fifth, two fronts",
-        _case("fifth", Law(grad_squared=4.0, u_grad_squared=6.0, laplacian=0.9), 103, 0.1),
-        {},
-        seed=763,
-        spacing=1.6,
-        domain=340.0,
-    ),
-    LawFilm(
-        "fifth, fading",
-        _case("fifth", Law(u=-0.006, grad_squared=6.0, laplacian=0.9), 104, 0.15),
-        {},
-        seed=764,
-        spacing=1.6,
-        domain=340.0,
-    ),
+    _wide("fifth, two fronts", _case("fifth", Law(grad_squared=4.0, u_grad_squared=6.0, laplacian=0.9), 103, 0.1), 763),
+    _wide("fifth, fading", _case("fifth", Law(u=-0.006, grad_squared=6.0, laplacian=0.9), 104, 0.15), 764),
     LawFilm("fifth, diffusion", _case("plain", Law(laplacian=1.0), 105, 0.15), {}, seed=765),
     LawFilm("fifth, front", _case("plain", Law(grad_squared=7.0, laplacian=1.2), 106, 0.15), {}, seed=766),
-    LawFilm(
-        "fifth, steep",
-        _case("plain", Law(u_grad_squared=11.0, laplacian=0.9), 107, 0.1),
-        {},
-        seed=767,
-        spacing=1.6,
-        domain=340.0,
-    ),
+    _wide("fifth, steep", _case("plain", Law(u_grad_squared=11.0, laplacian=0.9), 107, 0.1), 767),
     LawFilm("fifth, decay", _case("plain", Law(u=-0.018, laplacian=1.5), 108, 0.2), {}, seed=768),
     LawFilm(
         "bistable, again",

@@ -171,11 +171,14 @@ def _limit_noise(field: Field, sigma: float) -> tuple[float, ...]:
     """Return what noise of u, u_x and u_y stays below, beside a front; of u as it is, not smoothed."""
     where = slice(None) if field.mask is None else field.mask
 
-    def limit(component: int, smoothing: float) -> float:
-        seconds = [np.tensordot(weights, jets[component], axes=1) for jets, weights in _samples(field, smoothing)]
-        return _quiet_limit(np.concatenate([second[where].ravel() for second in seconds]))
+    def limits(smoothing: float) -> list[float]:
+        seconds = [
+            [np.tensordot(weights, z, axes=1)[where] for z in jets] for jets, weights in _samples(field, smoothing)
+        ]
+        return [_quiet_limit(np.concatenate(each, axis=None)) for each in zip(*seconds, strict=True)]
 
-    return limit(0, 0.0), limit(1, sigma), limit(2, sigma)
+    smoothed = limits(sigma)
+    return (limits(0.0)[0], *smoothed[1:]) if sigma else tuple(smoothed)
 
 
 def _holds_front(values: NDArray[Any]) -> bool:
