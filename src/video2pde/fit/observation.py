@@ -19,6 +19,7 @@ import sympy
 from numpy.typing import NDArray
 
 from video2pde.discovery.weighted import Profiles, WeightedPart
+from video2pde.fit.antiderivative import antiderivative
 from video2pde.fit.view import View
 from video2pde.terms.parse import U, U_X, U_Y
 from video2pde.terms.term import Order, Part, Term
@@ -68,7 +69,7 @@ def _bent(part: Part, curve: sympy.Expr) -> list[tuple[sympy.Expr, Order]]:
     if sum(order) == 0:
         return [(slope * f - pulled, order)]
     # h′(u) ∂F(u) = ∂H(u), H = ∫h′F′du; a second derivative leaves −h″F′ u_i u_j behind
-    pieces.append((sympy.integrate(sympy.expand(slope * f.diff(U)), U), order))
+    pieces.append((antiderivative(slope * f.diff(U)), order))
     if sum(order) == 2:
         first, second = (U_X, U_X) if order == (2, 0) else (U_Y, U_Y) if order == (0, 2) else (U_X, U_Y)
         pieces.append((-sympy.diff(curve, U, 2) * f.diff(U) * first * second, (0, 0)))
