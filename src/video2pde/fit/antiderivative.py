@@ -23,8 +23,8 @@ DEGREE, FITTED = 16, (-0.25, 1.5)
 def antiderivative(integrand: sympy.Expr) -> sympy.Expr:
     """Return G(u) with G′ = g: exact for rational g, up to ε²/u² for powers of u² + ε².
 
-    Those are ∫ u^k (u² + ε²)^q du ≈ u^{k+1} (u² + ε²)^q / (k + 1 + 2q), ε being a grey level. Anything else is integrated
-    by rules, and where no rule fits as a polynomial through g.
+    Those are ∫ u^k (u² + ε²)^q du ≈ u^{k+1} (u² + ε²)^q / (k + 1 + 2q), ε being a grey level. Anything else is
+    integrated by rules, and where no rule fits as a polynomial through g.
     """
     whole = sympy.together(integrand)
     if whole.is_rational_function(U):
