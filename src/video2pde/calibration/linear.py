@@ -27,6 +27,8 @@ Frames = NDArray[np.float32]
 
 RELATIVE_STEP = 1e-4
 """Step of the differences that give the Jacobian, relative to an unknown's scale."""
+HELD, LEAST_FRAMES = 2**26, 2
+"""Bytes that rollouts and pictures of some frames may take together, and frames that are taken in any case."""
 RIDGE = 1e-12
 """Added to the normal equations, whose diagonal is scaled to one: enough for a column of zeros."""
 
@@ -164,11 +166,17 @@ class Look:
         models, starts = [scene.model for scene in scenes], np.stack([scene.start for scene in scenes])
         velocity = np.stack([scene.velocity for scene in scenes])
         rollouts = self.window.side_by_side(models, starts, velocity, self.settings, self.workers)
-        stride = self.window.stride(CHUNK, len(scenes))
+        stride = self.window.stride(self._frames_at_once(len(scenes)), len(scenes))
         while not rollouts.done:
             # nothing of a chunk is held here while the next one is made
             frames, values = rollouts.advance(stride)[:2]
             yield self._compare(frames, values, steps)
+
+    def _frames_at_once(self, scenes: int) -> int:
+        """Return how many frames are taken at a time: fewer where many unknowns make many pictures."""
+        grid, pictures = self.window.grid, scenes + self.unknowns.pictures + 1
+        frames = max(LEAST_FRAMES, min(CHUNK, HELD // (8 * pictures * grid.ny * grid.nx)))
+        return 1 << (frames.bit_length() - 1)  # replicates take a part of them at a time
 
     def _compare(self, frames: slice, values: Array, steps: Array) -> Chunk:
         """Take the error and the pictures of some frames from the rollouts (model, t, y, x)."""

@@ -185,12 +185,14 @@ def relative_noise(values: NDArray[np.float32], mask: NDArray[np.bool_] | None =
 
     Both count inside ``mask`` (y, x) alone, as errors do. None for fewer than five frames: noise does not show in them.
     """
-    cells = values.reshape(len(values), -1) if mask is None else values[:, mask]
-    differences = fourth_difference(cells.T)
-    size = float(np.mean(np.square(cells, dtype=float)))
-    if not differences.size or size <= 0:
+    where = slice(None) if mask is None else mask
+    # five frames at a time: a whole window in double precision is many times the recording
+    size = float(np.mean([np.mean(np.square(frame[where], dtype=float)) for frame in values]))
+    if len(values) < len(WEIGHTS) or not size > 0:
         return None
-    return float(np.sqrt(_quiet_mean(differences**2) / POWER / size))
+    runs = (values[k : k + len(WEIGHTS)] for k in range(len(values) - len(WEIGHTS) + 1))
+    squares = [np.mean(fourth_difference(np.moveaxis(run, 0, -1))[where] ** 2) for run in runs]
+    return float(np.sqrt(_quiet_mean(np.array(squares)[None]) / POWER / size))
 
 
 def cell_noise(values: NDArray[np.float32]) -> tuple[float, float]:

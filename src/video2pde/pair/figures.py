@@ -30,7 +30,7 @@ def draw_figures(run: PairRun, folder: Path, pdf: bool = False) -> None:
             drawn["test-snapshots"] = _snapshots(run.pair.frames(run.windows.test), run.test)
     for name, figure in drawn.items():
         style.save_png(figure, folder / name)
-        style.save_pdf(figure, folder / name, pdf)
+        style.save_pdf(figure if pdf else None, folder / name)
 
 
 def _front(run: PairRun) -> Figure:

@@ -14,6 +14,7 @@ of the picture in which anything changes, with the light I₀ of the other part,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +83,8 @@ def _amount(frames: NDArray[np.float32], black: float) -> Array | None:
 
     The others, the quieter half of the picture, show the light.
     """
-    starts = np.linspace(0, len(frames), PARTS, endpoint=False).astype(int)
-    sums = np.add.reduceat(frames, starts, axis=0, dtype=np.float64)
-    parts = sums / np.diff([*starts, len(frames)])[:, None, None] - black
+    ends = np.linspace(0, len(frames), PARTS + 1).astype(int)
+    parts = np.stack([frames[a:b].mean(axis=0, dtype=np.float64) for a, b in pairwise(ends)]) - black
     usual_light = np.median(parts, axis=(1, 2), keepdims=True)
     if usual_light.min() <= 0:
         return None
@@ -92,7 +92,12 @@ def _amount(frames: NDArray[np.float32], black: float) -> Array | None:
     change = np.ptp(parts, axis=0)
     usual = float(np.median(change))
     quiet, active = change <= usual, change > ACTIVE * usual
-    light = frames[:, quiet].mean(axis=1, dtype=np.float64) - black
+    light = _means(frames, quiet) - black
     if not active.any() or light.min() <= 0:
         return None
-    return np.asarray(1 - (frames[:, active].mean(axis=1, dtype=np.float64) - black) / light)
+    return np.asarray(1 - (_means(frames, active) - black) / light)
+
+
+def _means(frames: NDArray[np.float32], where: NDArray[np.bool_]) -> Array:
+    """Average some cells of every frame, one frame at a time: all at once would copy them all."""
+    return np.array([frame[where].mean(dtype=np.float64) for frame in frames])

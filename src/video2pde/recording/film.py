@@ -155,6 +155,9 @@ class Orientation(NamedTuple):
         return " and ".join(part for part in ("mirrored" if self.mirrored else "", turned) if part)
 
 
+UPRIGHT = Orientation(0, False)
+
+
 class Film:
     """Read a film with its presentation times, its rotation and its luma range."""
 
@@ -207,6 +210,7 @@ class Film:
             stream.thread_type = "AUTO"
             pixels: PixelFormat | None = None
             first_pts: int | None = None
+            rotation, shown_as = None, UPRIGHT
             tick = float(stream.time_base or 0)
             count, last, shown = 0, math.nan, 0.0
             try:
@@ -216,7 +220,9 @@ class Film:
                     pixels = pixels or PixelFormat.of(frame)
                     if first_pts is None:
                         first_pts = frame.pts
-                    picture = _turn(pixels.grey_values(frame, self.mix), _orientation(frame))
+                    if frame.rotation != rotation:
+                        rotation, shown_as = frame.rotation, _orientation(frame)
+                    picture = _turn(pixels.grey_values(frame, self.mix), shown_as)
                     if picture.shape != (header.height, header.width):
                         raise InputError(
                             f"{self.path}: frame {count} has {picture.shape[1]}×{picture.shape[0]} pixels, "
@@ -327,7 +333,11 @@ def _reason(error: FFmpegError) -> str:
 
 
 def _orientation(frame: VideoFrame) -> Orientation:
-    """Find how the frame is to be shown; a mirrored film's display matrix has a negative determinant."""
+    """Find how the frame is to be shown; a mirrored film's display matrix has a negative determinant.
+
+    Whoever asks a frame for its side data ties it to itself: its pixels stay until the garbage is collected, which for
+    a film of 1080p is half a gigabyte later. So the first frame is asked, and others where their rotation changes.
+    """
     matrix: Any = frame.side_data.get("DISPLAYMATRIX")
     if matrix is None:
         return Orientation(round(frame.rotation / 90) % 4, False)

@@ -68,7 +68,8 @@ class FigureFiles:
 
     def __init__(self, folder: Path, pdf: bool = False) -> None:
         self._folder, self._pdf = folder, pdf
-        self._drawn: dict[str, Figure] = {}
+        # a figure holds its pictures: it is kept for its PDF alone
+        self._drawn: dict[str, Figure | None] = {}
         self._pictures: dict[str, bytes] = {}
 
     def draw_page(self, run: Run) -> Mapping[str, bytes]:
@@ -81,7 +82,7 @@ class FigureFiles:
         drawings = collect_figures(run)
         self._draw(drawings)
         for name, figure in self._drawn.items():
-            style.save_pdf(figure, self._folder / name, self._pdf)
+            style.save_pdf(figure, self._folder / name)
         self._drawn.clear()
         _forget_old(self._folder, [name for name, _ in drawings])
 
@@ -92,8 +93,9 @@ class FigureFiles:
         for name, draw in drawings:
             if name not in self._drawn:
                 with style.apply():
-                    self._drawn[name] = draw()
-                    picture = style.save_png(self._drawn[name], self._folder / name)
+                    figure = draw()
+                    picture = style.save_png(figure, self._folder / name)
+                self._drawn[name] = figure if self._pdf else None
                 if name in PAGE:
                     self._pictures[name] = _halve(picture)
         gc.unfreeze()

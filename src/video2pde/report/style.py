@@ -94,10 +94,10 @@ def save_png(figure: Figure, path: Path) -> Image.Image:
     return picture
 
 
-def save_pdf(figure: Figure, path: Path, wanted: bool = True) -> None:
-    """Write a figure that :func:`save_png` has laid out as ``path``.pdf; not ``wanted``: leave no old one, either."""
+def save_pdf(figure: Figure | None, path: Path) -> None:
+    """Write a figure that :func:`save_png` has laid out as ``path``.pdf; None: none is wanted, nor an old one."""
     file = path.with_name(f"{path.name}.pdf")
-    if not wanted:
+    if figure is None:
         file.unlink(missing_ok=True)
         return
     with apply(), atomic_path(file) as temporary:
