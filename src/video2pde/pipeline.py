@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -28,7 +29,7 @@ from video2pde.errors import InputError, missing_package, printable
 from video2pde.field import Field
 from video2pde.fit.omitted import ASKED
 from video2pde.machine import return_memory
-from video2pde.parallel import threads_of_run
+from video2pde.parallel import count_workers, threads_of_run
 from video2pde.publish import Publisher
 from video2pde.record import is_artefact, Run
 from video2pde.record import STAGES as RECORDED
@@ -65,6 +66,8 @@ OPINION = ("refinement", "comparison")
 """The stages of the inverse PINN, which change nothing in the result unless the fits start from it."""
 IN_PARTS = ("calibration",)
 """Stages that keep their parts while they go on, so that an interrupted one repeats none of them."""
+DRAWN_AFTER = ("calibration", "selection")
+"""Stages after which figures are begun that are there for good: before the first of them no core is idle."""
 LAWS = ("regression", "constraints", "terms", "libraries")
 """The sections that say which laws are tried."""
 ROLLOUTS = ("drift", "weak", "rollout", "run")
@@ -145,8 +148,12 @@ def run_pipeline(
         compiled_ahead(settings, hash_code("video2pde.rollout.kernels"), [ASKED]),
         RunFolder(out, events) as folder,
         limited(settings.run.memory_bytes, folder.stages),
+        (
+            Publisher(folder.path, latex, figures, pdf, count_workers(settings.run.workers))
+            if until in (None, REPORT)
+            else nullcontext()
+        ) as leave,
     ):
-        leave = Publisher(folder.path, latex, figures, pdf) if until in (None, REPORT) else None
         work = _Work(folder, settings, events, until, _fingerprint(Path(film), settings), leave)
         folder.claim(_identify(Path(film), settings), overwrite)
         folder.begin(settings)
@@ -274,6 +281,8 @@ class _Work:
         self.folder.write_json(STANDING, self._keys)
         return_memory()
         self.events.done(name, seconds, cached)
+        if name in DRAWN_AFTER and self._leave is not None:
+            self._leave.prepare(self.run)
         if name == self._until:
             raise _EndHere
         return artefact

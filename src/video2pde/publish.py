@@ -9,12 +9,14 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from video2pde.field import Field
 from video2pde.files import json_text, write_text
+from video2pde.parallel import count_workers
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
-from video2pde.report.figures import FigureFiles
+from video2pde.report.figurefiles import FigureFiles
 from video2pde.report.page import write_page
 from video2pde.report.tables import collect_sheets, write_tables
 from video2pde.runs.folder import MODEL, PAGE, RESULT
@@ -33,11 +35,26 @@ class Publisher:
     latex : write the tables as LaTeX too.
     pdf : draw the figures as PDF, too.
     figures : draw. Without figures the page lacks a few pictures, and those of an earlier run stay.
+    workers : processes that draw, this one included.
     """
 
-    def __init__(self, folder: Path, latex: bool = False, figures: bool = True, pdf: bool = False) -> None:
+    def __init__(
+        self, folder: Path, latex: bool = False, figures: bool = True, pdf: bool = False, workers: int = 1
+    ) -> None:
         self._folder, self._latex = folder, latex
-        self._figures = FigureFiles(folder / "figures", pdf) if figures else None
+        self._figures = FigureFiles(folder / "figures", pdf, workers) if figures else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._figures is not None:
+            self._figures.close()
+
+    def prepare(self, run: Run) -> None:
+        """Begin with the figures that the rest of the run will not change, where there are processes for it."""
+        if self._figures is not None:
+            self._figures.draw_ahead(run)
 
     def publish(self, run: Run, whole: bool = True) -> Run:
         """Write what a run leaves behind.
@@ -75,7 +92,9 @@ class Publisher:
 def render_folder(path: str | os.PathLike[str], latex: bool = False, figures: bool = True, pdf: bool = False) -> Path:
     """Render a run's report again from its stored artefacts, finished or not; return the page."""
     folder = Path(path)
-    Publisher(folder, latex, figures, pdf).publish(load_run(folder))
+    run = load_run(folder)
+    with Publisher(folder, latex, figures, pdf, count_workers(run.settings.run.workers)) as publisher:
+        publisher.publish(run)
     return folder / PAGE
 
 

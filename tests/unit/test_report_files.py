@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from video2pde.errors import InputError
 from video2pde.record import load_run, Run
 from video2pde.report.content import compose_page, Story
 from video2pde.report.document import Image
-from video2pde.report.figures import collect_figures, FigureFiles
+from video2pde.report.figurefiles import FigureFiles
+from video2pde.report.figures import collect_figures, PAGE, SETTLED
 from video2pde.report.tables import collect_sheets, NAMES, write_tables
 
 
@@ -137,3 +139,47 @@ def test_every_kind_of_figure_is_drawn(law: Run, tmp_path: Path) -> None:
     images = [v for v in walk(page) if isinstance(v, Image)]
     assert len(images) == 2
     assert all(image.alt for image in images)
+
+
+def test_processes_beside_draw_the_same_figures(law_run: Path, tmp_path: Path) -> None:
+    """What is drawn ahead, beside the run and here is the same to the byte."""
+    law = load_run(law_run)
+    names = [name for name, _ in collect_figures(law)]
+    settled = [name for name in names if name.startswith(SETTLED)]
+    FigureFiles(tmp_path / "here").draw_rest(law)
+    folder = law_run / "figures-beside"
+    files = FigureFiles(folder, workers=2)
+    try:
+        early = keep_stages(law, ("recording", "drift", "discovery", "validation", "calibration"))
+        files.draw_ahead(early)
+        pictures = files.draw_page(law)
+        files.draw_rest(law)
+    finally:
+        files.close()
+    assert len(settled) > 8
+    assert set(pictures) == {name for name in names if name in PAGE}
+    for name in names:
+        assert (folder / f"{name}.png").read_bytes() == (tmp_path / "here" / f"{name}.png").read_bytes(), name
+    shutil.rmtree(folder)
+
+
+def test_a_figure_that_no_process_can_draw_is_drawn_here(law: Run, tmp_path: Path) -> None:
+    """The folder holds no run, so that every process beside fails."""
+    files = FigureFiles(tmp_path / "figures", workers=2)
+    try:
+        files.draw_ahead(law)
+        files.draw_page(law)
+    finally:
+        files.close()
+    assert {path.stem for path in (tmp_path / "figures").glob("*.png")} == {
+        name for name, _ in collect_figures(law) if name in PAGE
+    }
+
+
+def test_figures_drawn_ahead_need_nothing_of_later_stages(law: Run) -> None:
+    """Every settled figure is there as soon as the law is chosen, the last stage that the run draws after."""
+    stages = ("recording", "drift", "discovery", "validation", "calibration", "fit", "front", "selection")
+    early = {name for name, _ in collect_figures(keep_stages(law, stages))}
+    late = {name for name, _ in collect_figures(law)}
+    assert {name for name in late if name.startswith(SETTLED)} <= early
+    assert not any(name.startswith(SETTLED) for name in late - early)

@@ -1,18 +1,13 @@
-"""Every figure of a run, as files for a paper and as smaller pictures for the page."""
+"""Every figure of a run: what can be drawn, under which name."""
 
 from __future__ import annotations
 
-import gc
-import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from matplotlib.figure import Figure
-from PIL import Image
 
-from video2pde.files import atomic_path
 from video2pde.frap.recovery import Recovery
 from video2pde.record import Run
 from video2pde.report import (
@@ -25,11 +20,9 @@ from video2pde.report import (
     recovery_figures,
     refinement_figures,
     rollout_figures,
-    style,
 )
 from video2pde.stages import FRONT
 
-FORMATS = ("png", "pdf")
 PAGE = (
     "recording-panels",
     "snapshots",
@@ -45,7 +38,19 @@ PAGE = (
     "fit-consistency",
 )
 """Figures that the page shows as pictures; the others it draws itself."""
-INDEX = "figures.txt"
+SETTLED = (
+    "recording-",
+    "smoothing",
+    "snapshots",
+    "correlations",
+    "threshold-",
+    "stability-",
+    "validation-",
+    "bootstrap-",
+    "fit-",
+    "search-",
+)
+"""How names of figures begin that stay as they are while the run goes on."""
 Drawing = tuple[str, Callable[[], Figure]]
 
 
@@ -63,64 +68,7 @@ def collect_figures(run: Run) -> list[Drawing]:
     ]
 
 
-class FigureFiles:
-    """Write a run's figures: those of the page first, then the other PNGs, and PDFs, if asked for, last; none twice."""
-
-    def __init__(self, folder: Path, pdf: bool = False) -> None:
-        self._folder, self._pdf = folder, pdf
-        # a figure holds its pictures: it is kept for its PDF alone
-        self._drawn: dict[str, Figure | None] = {}
-        self._pictures: dict[str, bytes] = {}
-
-    def draw_page(self, run: Run) -> Mapping[str, bytes]:
-        """Write the page's figures as PNG, those that are not there yet, and return small ones for it, by name."""
-        self._draw([drawing for drawing in collect_figures(run) if drawing[0] in PAGE])
-        return self._pictures
-
-    def draw_rest(self, run: Run) -> None:
-        """Write every other figure as PNG, then all as PDF, if asked for; remove those that only an earlier run had."""
-        drawings = collect_figures(run)
-        self._draw(drawings)
-        for name, figure in self._drawn.items():
-            style.save_pdf(figure, self._folder / name)
-        self._drawn.clear()
-        _forget_old(self._folder, [name for name, _ in drawings])
-
-    def _draw(self, drawings: Sequence[Drawing]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        # drawing makes and drops very many small objects; what was there before need not be searched each time
-        gc.freeze()
-        for name, draw in drawings:
-            if name not in self._drawn:
-                with style.apply():
-                    figure = draw()
-                    picture = style.save_png(figure, self._folder / name)
-                self._drawn[name] = figure if self._pdf else None
-                if name in PAGE:
-                    self._pictures[name] = _halve(picture)
-        gc.unfreeze()
-
-
-def _halve(picture: Image.Image) -> bytes:
-    """Return a picture at half its size, as PNG."""
-    data = io.BytesIO()
-    picture.reduce(2).save(data, "png")
-    return data.getvalue()
-
-
-def _forget_old(folder: Path, written: list[str]) -> None:
-    """Remove the figures listed by an earlier run that were not drawn again, and list what there is now."""
-    index = folder / INDEX
-    known = index.read_text(encoding="utf-8").split() if index.is_file() else []
-    for name in known:
-        if name not in written and name == _file_name(name):
-            for suffix in FORMATS:
-                (folder / f"{name}.{suffix}").unlink(missing_ok=True)
-    with atomic_path(index) as temporary:
-        temporary.write_text("\n".join(written) + "\n", encoding="utf-8")
-
-
-def _file_name(text: str) -> str:
+def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", text).lstrip(".")
 
 
@@ -169,10 +117,10 @@ def _of_refinement(run: Run) -> Iterator[Drawing]:
         verdict = "converged" if refinement.converged else "not converged"
         title = f"{name}: {verdict}"
         yield (
-            f"pinn-coefficients-{_file_name(name)}",
+            f"pinn-coefficients-{file_name(name)}",
             partial(refinement_figures.figure_coefficients, refinement, title),
         )
-        yield f"pinn-losses-{_file_name(name)}", partial(refinement_figures.figure_losses, refinement, title)
+        yield f"pinn-losses-{file_name(name)}", partial(refinement_figures.figure_losses, refinement, title)
     if run.comparison is not None:
         metrics = {row.library: row.measured.full for row in run.comparison.rows}
         yield (
@@ -190,9 +138,9 @@ def _of_calibration(run: Run) -> Iterator[Drawing]:
     yield "coefficients", partial(calibration_figures.figure_intervals, run.laws, run.refinement, weak, run.unit)
     for name, calibration in run.calibration.items():
         if calibration.bootstrap is not None and calibration.bootstrap.converged >= 3:
-            yield f"bootstrap-{_file_name(name)}", partial(calibration_figures.figure_pairs, calibration, run.unit)
+            yield f"bootstrap-{file_name(name)}", partial(calibration_figures.figure_pairs, calibration, run.unit)
             yield (
-                f"bootstrap-convergence-{_file_name(name)}",
+                f"bootstrap-convergence-{file_name(name)}",
                 partial(calibration_figures.figure_convergence, calibration, run.unit),
             )
     if run.chosen is not None and run.chosen.maps and run.field is not None:
@@ -201,7 +149,7 @@ def _of_calibration(run: Run) -> Iterator[Drawing]:
     names = set() if final is None else {row.library for row in final.rows}
     for name in run.front:
         if final is not None and f"{name} {FRONT}" in names:
-            yield f"front-{_file_name(name)}", partial(calibration_figures.figure_front_fits, final, name)
+            yield f"front-{file_name(name)}", partial(calibration_figures.figure_front_fits, final, name)
 
 
 def _of_fit(run: Run) -> Iterator[Drawing]:

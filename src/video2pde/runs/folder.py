@@ -78,6 +78,7 @@ class RunFolder:
         self.stages = self.path / "stages"
         self._events = events or QuietEvents()
         self._names: list[str] = []
+        self._withdrawn = False
         self._lock = _open_locked(self.path, self.stages)
         try:
             _remove_leftovers(self.path)
@@ -140,6 +141,8 @@ class RunFolder:
     def _withdraw(self) -> None:
         """Remove the result, the law and all that shows them: the run is unfinished again."""
         self._remove(PUBLISHED)
+        # from here on, what is there is of this run: figures may be drawn while it goes on
+        self._withdrawn = True
 
     def _clear(self) -> None:
         """Remove what a run leaves behind, and nothing else."""
@@ -178,7 +181,7 @@ class RunFolder:
         self._names.append(name)
         found: Stage[Artefact] | None = self._load(path, name, key, accepts)
         if found is None:
-            if not beside:
+            if not beside and not self._withdrawn:
                 self._withdraw()  # it came from an artefact that is replaced now
             seconds = self._compute(path, name, key, compute)
             for part in self.stages.glob(f"{name}-part-*.npz"):
