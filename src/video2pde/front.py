@@ -10,8 +10,9 @@ Levenberg–Marquardt on normal equations, which are summed while the rollouts s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -99,28 +100,23 @@ class _Target:
         self.levels = np.asarray(rollout.levels)
         self.background = background[self.frames]
         self.observed = window.values[self.frames]
-        self.radii = to_host(self._radii(self.observed.astype(float), self.background))
+        self.radii = self._radii(self.observed.astype(float), self.background)
         self.size = np.maximum(self.radii, 0.02 * self.radii.max())
 
-    def _radii(self, frames: Any, background: Array) -> Any:
-        """Return soft equivalent radii, (time, level), where the frames are: in memory or on a device."""
-        xp, grid, weight = namespace(frames), self.problem.window.grid, self.problem.window.weight
-        above = (frames - background[:, None, None]) / self.settings.softness
-        steps = self.levels / self.settings.softness
+    def _radii(self, frames: Any, background: Array) -> Array:
+        """Return soft equivalent radii (..., time, level) of frames (..., t, y, x), in memory or on a device."""
+        grid, softness = self.problem.window.grid, self.settings.softness
+        areas = _compiled_areas() if namespace(frames) is not np else partial(_soft_areas, np)
+        steps = self.levels / softness
         with np.errstate(over="ignore"):  # far below a level the share is 1/∞
-            if steps.max() < STEEP:
-                # σ(x − l) = 1/(1 + eˡ e⁻ˣ): one exponential for all levels
-                decay = xp.exp(-above)
-                areas = [xp.einsum("tyx,yx->t", 1.0 / (1.0 + np.exp(step) * decay), weight) for step in steps]
-            else:
-                areas = [xp.einsum("tyx,yx->t", 1.0 / (1.0 + xp.exp(step - above)), weight) for step in steps]
-        return xp.sqrt(xp.stack(areas, axis=1) * grid.dx * grid.dy / np.pi)
+            found = areas(frames, background, softness, steps, self.problem.window.weight, bool(steps.max() > STEEP))
+        return np.asarray(np.sqrt(to_host(found) * grid.dx * grid.dy / np.pi))
 
-    def _radii_of_all(self, rollouts: Any, background: Array) -> list[Array]:
+    def _radii_of_all(self, rollouts: Any, background: Array) -> Any:
         """Return the radii of every rollout (m, t, y, x)."""
         if self.problem.window.on_device:
-            return [to_host(self._radii(each, background)) for each in rollouts]
-        return map_threads(lambda each: np.asarray(self._radii(each, background)), rollouts, self.problem.workers)
+            return self._radii(rollouts, background)
+        return map_threads(lambda each: self._radii(each, background), rollouts, self.problem.workers)
 
     def sum_up(self, points: Sequence[Array]) -> _Sums | None:
         """Roll out at the first of several sets of coefficients and, for the Jacobian, at its neighbours.
@@ -162,6 +158,29 @@ class _Target:
         pixel, radius_part, growth_part = (float(gram[0, 0]) for gram in grams)
         hessian, slope = total[1:, 1:] / STEP**2, total[1:, 0] / STEP
         return _Sums((pixel, radius_part, growth_part), float(total[0, 0]), hessian, slope)
+
+
+def _soft_areas(xp: Any, frames: Any, background: Any, softness: float, steps: Any, weight: Any, steep: bool) -> Any:
+    """Sum σ(x − l) over the pixels: x = (frames − background)/softness (..., t, y, x), l each of ``steps``.
+
+    ``steep``: eˡ may be too large for a number.
+    """
+    above = (frames - background[:, None, None]) / softness
+    if steep:
+        shares = (1.0 / (1.0 + xp.exp(step - above)) for step in steps)
+    else:
+        # σ(x − l) = 1/(1 + eˡ e⁻ˣ): one exponential for all levels
+        decay = xp.exp(-above)
+        shares = (1.0 / (1.0 + xp.exp(step) * decay) for step in steps)
+    return xp.stack([xp.einsum("...yx,yx->...", share, weight) for share in shares], axis=-1)
+
+
+@cache
+def _compiled_areas() -> Callable[..., Any]:
+    """Return :func:`_soft_areas` for a device: a thousand small steps, each of which would be sent there alone."""
+    import jax
+
+    return jax.jit(partial(_soft_areas, jax.numpy), static_argnums=5)
 
 
 @dataclass(frozen=True, eq=False)
