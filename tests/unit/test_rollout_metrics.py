@@ -28,6 +28,23 @@ def test_front_radius_is_finer_than_a_pixel() -> None:
     np.testing.assert_allclose(moved - radii, [0.005 * (1 - 2 * level) for level in LEVELS], rtol=0.2)
 
 
+def test_levels_may_come_in_any_order() -> None:
+    shuffled = (0.2, 0.05, 0.25, 0.1, 0.15)
+    radii = dict(zip(shuffled, front_radii(cone()[None], GRID, shuffled)[0], strict=True))
+    np.testing.assert_array_equal([radii[level] for level in LEVELS], front_radii(cone()[None], GRID, LEVELS)[0])
+
+
+def test_shares_of_pixels_are_those_of_planes() -> None:
+    """Pixel by pixel and level by level: above, below, or the linear share of one that the front crosses."""
+    rng = np.random.default_rng(4)
+    frame = rng.uniform(0, 0.3, GRID.shape)
+    slope_y, slope_x = (np.gradient(frame, axis=axis) for axis in (0, 1))
+    spread = np.hypot(slope_x, slope_y)
+    expected = [np.clip(0.5 + (frame - level) / spread, 0, 1).sum() for level in LEVELS]
+    radii = front_radii(frame[None], GRID, LEVELS)[0]
+    np.testing.assert_allclose(radii**2 * np.pi / (GRID.dx * GRID.dy), expected, rtol=1e-12)
+
+
 def test_front_lies_above_the_background() -> None:
     raised = front_radii((cone() + 0.3)[None], GRID, LEVELS, background=np.array([0.3]))
     np.testing.assert_allclose(raised, front_radii(cone()[None], GRID, LEVELS), atol=1e-9)

@@ -209,15 +209,13 @@ def centroid(
 
     A frame without content above its background has no centroid; the middle of the mask stands for it.
     """
-    weight = np.ones(grid.shape) if inside is None else inside.astype(float)
-    centre = np.array([(weight.sum(0) @ grid.x), (weight.sum(1) @ grid.y)]) / weight.sum()
-    result = np.empty((len(frames), 2))
-    for k, frame in enumerate(frames):
-        content = (frame.astype(float) - background[k]) * weight
-        mass = content.sum()
-        moments = np.array([content.sum(0) @ (grid.x - centre[0]), content.sum(1) @ (grid.y - centre[1])])
-        result[k] = centre + (moments / mass if abs(mass) > 1e-9 * weight.sum() else 0.0)
-    return result
+    where = np.ones(grid.shape, bool) if inside is None else np.ascontiguousarray(inside)
+    centre = np.array([where.sum(0) @ grid.x, where.sum(1) @ grid.y]) / where.sum()
+    level = np.asarray(background, float)
+    sums = _moments(np.ascontiguousarray(frames), level, where, grid.x - centre[0], grid.y - centre[1])
+    mass = sums[:, :1]
+    empty = np.abs(mass) <= 1e-9 * where.sum()
+    return np.asarray(centre + np.where(empty, 0.0, sums[:, 1:] / np.where(empty, 1.0, mass)))
 
 
 def front_radii(
@@ -234,7 +232,10 @@ def front_radii(
     """
     where = np.ones(grid.shape, bool) if inside is None else np.ascontiguousarray(inside)
     base = np.zeros(len(frames)) if background is None else np.asarray(background, float)
-    areas = _areas_above(np.ascontiguousarray(frames), base[:, None] + np.asarray(levels, float), where)
+    order = np.argsort(levels)
+    areas = np.empty((len(frames), len(order)))
+    ordered = base[:, None] + np.asarray(levels, float)[order]
+    areas[:, order] = _areas_above(np.ascontiguousarray(frames), ordered, where)
     radii: Array = np.sqrt(areas * grid.dx * grid.dy / np.pi)
     return radii
 
@@ -256,26 +257,55 @@ def _squares(predicted: Any, observed: Any, inside: Any) -> Any:
 
 
 @njit(nogil=True)
-def _areas_above(frames: Any, levels: Any, inside: Any) -> Any:
-    """Count pixels above each level; a crossed one by its linear share."""
+def _moments(frames: Any, background: Any, inside: Any, x: Any, y: Any) -> Any:
+    """Sum (u − background)·(1, x, y) over the mask, frame by frame, (t, 3)."""
     t, ny, nx = frames.shape
-    areas = np.zeros(levels.shape)
+    sums = np.zeros((t, 3))
     for k in range(t):
         for j in range(ny):
+            row, across = 0.0, 0.0
+            for i in range(nx):
+                if inside[j, i]:
+                    content = float(frames[k, j, i]) - background[k]
+                    row += content
+                    across += content * x[i]
+            sums[k, 0] += row
+            sums[k, 1] += across
+            sums[k, 2] += row * y[j]
+    return sums
+
+
+@njit(nogil=True)
+def _areas_above(frames: Any, levels: Any, inside: Any) -> Any:
+    """Count pixels above each level, which increase; a crossed one by its linear share."""
+    t, ny, nx = frames.shape
+    count = levels.shape[1]
+    areas = np.zeros(levels.shape)
+    # pixels that lie above so many levels, and no more
+    above = np.empty(count + 1)
+    for k in range(t):
+        above[:] = 0.0
+        for j in range(ny):
             up, down = max(j - 1, 0), min(j + 1, ny - 1)
+            steep = 1.0 / max(down - up, 1)
             for i in range(nx):
                 if not inside[j, i]:
                     continue
                 left, right = max(i - 1, 0), min(i + 1, nx - 1)
                 u = float(frames[k, j, i])
-                slope_x = (float(frames[k, j, right]) - float(frames[k, j, left])) / max(right - left, 1)
-                slope_y = (float(frames[k, down, i]) - float(frames[k, up, i])) / max(down - up, 1)
+                slope_x = (float(frames[k, j, right]) - float(frames[k, j, left])) * (0.5 if right - left == 2 else 1.0)
+                slope_y = (float(frames[k, down, i]) - float(frames[k, up, i])) * steep
                 # the square of how much u varies over the pixel: a plane's spread over a unit square
                 spread = slope_x * slope_x + slope_y * slope_y
-                for m in range(levels.shape[1]):
-                    excess = u - levels[k, m]
-                    if 4.0 * excess * excess >= spread:
-                        areas[k, m] += 1.0 if excess >= 0.0 else 0.0
-                    else:
-                        areas[k, m] += 0.5 + excess / math.sqrt(spread)
+                m = 0
+                while m < count and u >= levels[k, m] and 4.0 * (u - levels[k, m]) ** 2 >= spread:
+                    m += 1
+                above[m] += 1.0
+                while m < count and 4.0 * (u - levels[k, m]) ** 2 < spread:
+                    areas[k, m] += 0.5 + (u - levels[k, m]) / math.sqrt(spread)
+                    m += 1
+        whole = 0.0
+        for m in range(count - 1, -1, -1):
+            whole += above[m + 1]
+            areas[k, m] += whole
     return areas
