@@ -405,6 +405,7 @@ def test_what_explains_the_closest_law_is_the_cause_for_all(monkeypatch: pytest.
 
     bench = SimpleNamespace(look=looks, judge=judge)
     monkeypatch.setattr(fit_judge, "_Bench", SimpleNamespace(of=lambda *_: bench))
+    monkeypatch.setattr(fit_judge, "_ask_rollouts", lambda test, *_: test)
 
     def causes(calibrations: Any) -> list[str | None]:
         nothing: Any = None

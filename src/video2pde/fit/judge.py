@@ -70,22 +70,45 @@ def test_laws(
     """
     if not calibrations:
         return {}
-    bench = _Bench.of(train, drift, moments, calibrations, settings, total_frames)
-    looks = {name: bench.look(name, calibration) for name, calibration in calibrations.items()}
-    passing = [name for name, look in looks.items() if not look.failing]
-    usable = [name for name, calibration in calibrations.items() if calibration.fit.converged] or list(looks)
-    closest = min(usable, key=lambda name: looks[name].excess)
-    tests = {name: bench.judge(look, name in passing or name == closest) for name, look in looks.items()}
-    if closest in passing:
-        return tests
-    best = tests[closest]
+    tests, asked = _judge_all(_Bench.of(train, drift, moments, calibrations, settings, total_frames), calibrations)
+    # rollouts are asked once the weak system and its jets are let go: either takes as much memory
     return {
-        name: test if test.suspects else replace(test, suspects=best.suspects, cause=best.cause)
+        name: _ask_rollouts(test, calibrations[name], train, settings) if test.passes and name in asked else test
         for name, test in tests.items()
     }
 
 
 test_laws.__test__ = False  # type: ignore[attr-defined]
+
+
+def _judge_all(bench: _Bench, calibrations: Mapping[str, Calibration]) -> tuple[dict[str, FitTest], frozenset[str]]:
+    """Judge all laws by what they leave, and say which of them the suspects were asked about."""
+    looks = {name: bench.look(name, calibration) for name, calibration in calibrations.items()}
+    passing = [name for name, look in looks.items() if not look.failing]
+    usable = [name for name, calibration in calibrations.items() if calibration.fit.converged] or list(looks)
+    closest = min(usable, key=lambda name: looks[name].excess)
+    asked = frozenset([*passing, closest])
+    tests = {name: bench.judge(look, name in asked) for name, look in looks.items()}
+    if closest not in passing:
+        best = tests[closest]
+        for name, test in tests.items():
+            if not test.suspects:
+                tests[name] = replace(test, suspects=best.suspects, cause=best.cause)
+    return tests, asked
+
+
+def _ask_rollouts(test: FitTest, calibration: Calibration, train: Field, settings: Settings) -> FitTest:
+    """Ask the rollouts of a law that passes for one more term, and let its intervals reach there."""
+    one_more = name_omitted(calibration, train, settings, _widths_of(calibration))
+    if one_more is None:
+        return test
+    lack = _in_quadrature(test.lack, one_more.shifts)
+    return replace(test, suspects=(one_more, *test.suspects), lack=lack, rival=test.rival or one_more.words)
+
+
+def _widths_of(calibration: Calibration) -> dict[str, float]:
+    """Return half-widths by term; a coefficient that is held has no interval that an effect could leave."""
+    return {**half_widths(calibration), **dict.fromkeys(calibration.held, float("inf"))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +219,7 @@ class _Bench:
     def judge(self, look: _Look, asked: bool) -> FitTest:
         """Say whether a law passes; with ``asked`` after hearing the suspects and comparing parts of the window."""
         law, names = look.law, look.law.names
-        # a coefficient that is held has no interval that an effect could leave
-        widths = {**half_widths(look.calibration), **dict.fromkeys(look.calibration.held, float("inf"))}
+        widths = _widths_of(look.calibration)
         view = look.sight.view
         question = Asked(
             view,
@@ -230,11 +252,6 @@ class _Bench:
         apart = disagreement(law, look.calibration) if passes else {}
         unseen = doubts(question) if passes and asked else {}
         lack = _in_quadrature(_lack(law, heard, cause, parts, look.calibration, unresolved), apart, unseen)
-        if passes and asked:
-            one_more = name_omitted(look.calibration, self.train, self.settings, widths)
-            if one_more is not None:
-                suspects, lack = (one_more, *suspects), _in_quadrature(lack, one_more.shifts)
-                rival = rival or one_more.words
         compared = next((b for b in look.blocks if b.merged == COMPARED), None)
         return FitTest(
             library=look.name,

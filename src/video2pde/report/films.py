@@ -76,8 +76,11 @@ def encode(levels: NDArray[np.uint8]) -> bytes:
 
 def quantise(values: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
     """Round values to 256 levels of [low, high], cutting off what lies beyond."""
-    scaled = (values - low) * (255.0 / (high - low))
-    return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+    levels = np.empty(values.shape, np.uint8)
+    # frame by frame: on the way a number takes more than ten times the room of its level
+    for frame, place in zip(values, levels, strict=True):
+        place[...] = np.clip(np.rint((frame - low) * (255.0 / (high - low))), 0, 255)
+    return levels
 
 
 def _films(
