@@ -130,6 +130,8 @@ class _Loop:
         self.stage, self.tiles = stage, tiles
         self.flows, self.restart = structure.flow, restart
         self.advection = symbol_peak((1, 0), structure.accuracy) / IMAGINARY_LIMIT
+        # a program of its own: it stands in two places, and is traced and translated once
+        self.take = jax.jit(self._substep)
 
     def advance(self, state: State, law: Law, course: Course) -> tuple[State, jax.Array, jax.Array]:
         def one(state: State, k: jax.Array) -> tuple[State, tuple[jax.Array, jax.Array]]:
@@ -157,7 +159,8 @@ class _Loop:
         ready = _Crossing(state.u, zero, left, state.rate, state.age, none, state.lost, state.status)
 
         def take(s: _Crossing) -> _Crossing:
-            return self._substep(s, over, state.bounds, law)
+            taken: _Crossing = self.take(s, over, state.bounds, law)
+            return taken
 
         # the first one is taken without asking: an answer costs a device as much as a pass over small pictures
         end = jax.lax.while_loop(lambda s: jnp.any(self._active(s)), take, take(ready))
