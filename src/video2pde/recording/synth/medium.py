@@ -118,7 +118,7 @@ class Medium:
     halves : s; the coefficient of ``varies`` is (1 + s) times as large on the left, (1 − s) times on the right.
     bump : s; the coefficient of ``varies`` is 1 + s exp(−r²/2w²) times as large around ``bump_centre``, w =
         ``bump_width``.
-    slowing : s; the coefficient of ``varies`` falls linearly to (1 − s) times its value at the end.
+    slowing : s; the coefficient of ``varies`` falls linearly to (1 − s) times its value at the end; negative: it rises.
     anisotropy : s; D_x = D(1 + s), D_y = D(1 − s).
     turned : degrees by which the axes of the anisotropy are turned, from x towards y.
     fourth : κ ≥ 0 of −κΔ²u.
@@ -147,7 +147,7 @@ class Medium:
         for name, low, high in (
             ("halves", -1, 1),
             ("bump", -1, 10),
-            ("slowing", 0, 1),
+            ("slowing", -3, 1),
             ("anisotropy", -1, 1),
             ("immobile", 0, 1),
         ):
@@ -177,7 +177,7 @@ class Medium:
     @property
     def largest_factor(self) -> float:
         """The largest factor on the coefficient that varies, anywhere and at any time."""
-        return (1 + abs(self.halves)) * (1 + max(self.bump, 0.0))
+        return (1 + abs(self.halves)) * (1 + max(self.bump, 0.0)) * (1 + max(-self.slowing, 0.0))
 
     def factor(self, x: Array, y: Array, time: float, duration: float) -> Array:
         """Return the factor on the coefficient that varies, at positions ``x``, ``y`` from the picture's centre."""
