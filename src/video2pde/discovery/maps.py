@@ -41,10 +41,8 @@ Array = NDArray[np.float64]
 
 RIDGES = tuple(10.0 ** (k / 2) for k in range(-10, 5))
 """Penalties on roughness, relative to the columns, that cross-validation chooses from."""
-NEARLY = {"space": 0.0, "time": 1.0}
-"""How much more than the best ridge a stiffer one may leave unexplained, in standard errors of the difference between
-the parts that were left out. Tiles of the picture share a frame's errors, those of an encoder for one, which a course
-in time can follow in all of them alike: the best ridge would let it. Over space a stiffer one only blurs seams."""
+NEARLY = 1.0
+"""How much more than the best ridge a stiffer one may leave unexplained."""
 SLOPE = {"space": 0.01, "time": 0.0}
 """Weight of any change beside roughness: where there is no signal, a map goes on level."""
 POOL = 2
@@ -361,19 +359,11 @@ def _choose_ridges(free: MapColumns, every: Sequence[str]) -> MapColumns:
     for name, term in free.terms.items():
         fold = time_blocks(free.law) if term.shape.over == "space" else tiles(free.law)
         left = np.array([_left_out(free, names, ridges | {name: ridge}, fold) for ridge in RIDGES])
-        best = _stiffest(left, NEARLY[term.shape.over])
-        ridges[name] = RIDGES[best]
+        ridges[name] = max(r for r, share in zip(RIDGES, left, strict=True) if share <= NEARLY * left.min())
         others = replace(free, terms={other: t for other, t in free.terms.items() if other != name})
-        constant = float(_left_out(others, names, ridges, fold).sum())
-        gains[name] = float(1 - left[best].sum() / constant) if constant > 0 else 0.0
+        constant = _left_out(others, names, ridges, fold)
+        gains[name] = float(1 - left[RIDGES.index(ridges[name])] / constant) if constant > 0 else 0.0
     return replace(free, ridges=ridges, gains=gains, beside=frozenset(every))
-
-
-def _stiffest(left: Array, slack: float) -> int:
-    """Return which row of ``left`` (ridge, part), the last, leaves no more than the best one by ``slack`` errors."""
-    worse = left - left[np.argmin(left.sum(axis=1))]
-    error = np.sqrt(left.shape[1]) * worse.std(axis=1, ddof=1)
-    return int(np.flatnonzero(worse.sum(axis=1) <= slack * error)[-1])
 
 
 def _scales(design: Array, own: int) -> Array:
@@ -383,8 +373,8 @@ def _scales(design: Array, own: int) -> Array:
     return np.asarray(np.where(scale > 0, scale, 1.0))
 
 
-def _left_out(free: MapColumns, names: Sequence[str], ridges: Mapping[str, float], fold: NDArray[np.int64]) -> Array:
-    """Return the shares of b that fits to the other parts leave of each left-out part, (BLOCKS,)."""
+def _left_out(free: MapColumns, names: Sequence[str], ridges: Mapping[str, float], fold: NDArray[np.int64]) -> float:
+    """Return the share of b that fits to the other parts leave of each left-out part, in all."""
     if free.terms:
         design, _ = free._design(names, free.terms)
         ridge = np.zeros((design.shape[1],) * 2)
@@ -397,10 +387,10 @@ def _left_out(free: MapColumns, names: Sequence[str], ridges: Mapping[str, float
     extra = ridge / np.outer(scale, scale) + TINY * np.eye(len(scale))
     grams = [unit[fold == n].T @ unit[fold == n] for n in range(BLOCKS)]
     rights = [unit[fold == n].T @ b[fold == n] for n in range(BLOCKS)]
-    left = np.zeros(BLOCKS)
+    left = 0.0
     for n in range(BLOCKS):
         gram = sum(g for m, g in enumerate(grams) if m != n) + extra * (1 - 1 / BLOCKS)
         right = sum(r for m, r in enumerate(rights) if m != n)
         here = fold == n
-        left[n] = np.sum((b[here] - unit[here] @ np.linalg.solve(gram, right)) ** 2)
-    return np.asarray(left / float(b @ b))
+        left += float(np.sum((b[here] - unit[here] @ np.linalg.solve(gram, right)) ** 2))
+    return left / float(b @ b)
