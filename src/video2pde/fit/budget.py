@@ -33,7 +33,8 @@ def widen(calibration: Calibration, test: FitTest) -> Calibration:
             below, above = (float(np.hypot(end - estimate.value, more)) for end in (estimate.low, estimate.high))
             estimate = Estimate(estimate.value, estimate.value - below, estimate.value + above)
         estimates[name] = estimate
-    wider_maps = tuple(each.widened(found.get(each.term, 0.0) / NORMAL) for each in calibration.maps)
+    maps = calibration.maps
+    wider_maps = tuple(m.widened(found[m.term] / NORMAL) if m.term in found else m for m in maps)
     estimates = run_forward(calibration.terms, estimates)
     return replace(calibration, estimates=estimates, budget=tuple(lines.values()), maps=wider_maps)
 
