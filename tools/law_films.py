@@ -15,6 +15,11 @@ the grid makes up is taken off since. "third" was added between these two change
 added with the rule that lets the larger law compete, and before one of them was run; "fifth" after that rule had its
 last form (one of a law and the larger one, where both fit), and before one of them was run. "bistable, again" and
 "D(t), again" were added with what "bistable" and "map: slowing" had shown, and before either was run.
+
+Of two fields, reading and fit were mended once more on "Gray-Scott" and "Gray-Scott, seed 11" (rollouts of eighth
+order, steps of the Jacobian, when a fit has converged); "Gray-Scott, third" and "Gray-Scott, slow" were added before
+either was run. What the band of D(t) holds was mended on "D(t), again"; the other "D(t)" and the three called "D(x, y)"
+were added before one of them was run, "setting" so that not all courses are straight.
 """
 
 from __future__ import annotations
@@ -211,6 +216,34 @@ LAWS: tuple[LawFilm, ...] = (
         {"maps.vary": {"laplacian": "time"}},
         seed=770,
     ),
+    *(
+        LawFilm(
+            f"D(t), {name}",
+            _case("slowing", Law(laplacian=value), seed, ground, medium=medium, size=size),
+            {"maps.vary": {"laplacian": "time"}},
+            seed=seed + 700,
+        )
+        for name, value, medium, seed, ground, size in (
+            ("third", 1.0, Medium(slowing=0.5), 111, 0.1, 1.2),
+            ("fourth", 1.8, Medium(slowing=0.25), 112, 0.2, 1.2),
+            ("rising", 0.9, Medium(slowing=-0.6), 113, 0.1, 1.2),
+            ("sixth", 1.4, Medium(slowing=0.35), 114, 0.25, 0.9),
+            ("setting", 1.5, Medium(slowing=0.5, setting=4.0), 118, 0.1, 1.2),
+        )
+    ),
+    *(
+        LawFilm(
+            f"D(x, y), {name}",
+            _case("patches", Law(laplacian=value), seed, ground, medium=medium, size=size),
+            {"maps.vary": {"laplacian": "space"}},
+            seed=seed + 700,
+        )
+        for name, value, medium, seed, ground, size in (
+            ("halves", 1.2, Medium(halves=0.25), 115, 0.15, 1.5),
+            ("bump", 1.0, Medium(bump=0.6, bump_width=20.0), 116, 0.2, 1.2),
+            ("dip", 1.6, Medium(bump=-0.4, bump_width=22.0), 117, 0.1, 1.2),
+        )
+    ),
     LawFilm("plain, diffusion", _case("plain", Law(laplacian=1.6), 66, 0.15), {}, seed=726),
     LawFilm("plain, decay", _case("plain", Law(u=-0.03, laplacian=0.9), 67, 0.2), {}, seed=727),
     LawFilm("plain, front", _case("plain", Law(grad_squared=6.0, laplacian=0.9), 68, 0.1), {}, seed=728),
@@ -305,9 +338,11 @@ class PairFilm:
 
 PAIRS: tuple[PairFilm, ...] = (
     PairFilm("Gray-Scott", make_system("gray-scott", 1), 0, tuned_on=True),
-    PairFilm("Gray-Scott, seed 11", make_system("gray-scott", 11), 731),
+    PairFilm("Gray-Scott, seed 11", make_system("gray-scott", 11), 731, tuned_on=True),
     PairFilm("Gray-Scott, seed 12", make_system("gray-scott", 12), 732),
     PairFilm("Gray-Scott, other", replace(gray_scott(0.042, 0.061, 1.0, 0.5, (0.8, 1.8)), seed=13), 733),
+    PairFilm("Gray-Scott, third", make_system("gray-scott", 14), 736),
+    PairFilm("Gray-Scott, slow", replace(gray_scott(0.033, 0.059, 0.8, 0.4, (0.85, 1.9)), seed=15), 737),
     PairFilm("FitzHugh-Nagumo", make_system("fitzhugh-nagumo", 21), 734),
     PairFilm("A + B", make_system("reagents", 22), 735),
 )

@@ -139,6 +139,8 @@ def test_variances_grow_as_the_tensor_and_the_time_say() -> None:
     assert grown == pytest.approx([plain, plain], rel=1e-4)
     grown = np.diff(moments(in_medium(slowing=0.5), times)[1], axis=0)[0]
     assert grown == pytest.approx([plain * (1 - 0.25 * 8 / 34)] * 2, rel=1e-4)
+    grown = np.diff(moments(in_medium(slowing=-0.6), times)[1], axis=0)[0]
+    assert grown == pytest.approx([plain * (1 + 0.3 * 8 / 34)] * 2, rel=1e-4)
 
 
 def test_the_left_half_spreads_faster() -> None:
@@ -242,3 +244,19 @@ def test_finite_volumes_converge() -> None:
         errors.append(np.abs(found[1] - expected[1]).max())
     order = -np.polyfit(np.log(refinements), np.log(errors), 1)[0]
     assert 2.5 < order < 5.0, errors
+
+
+def test_a_coefficient_sets_or_rises() -> None:
+    """Both ends are the same whatever the course; one that sets has fallen further halfway."""
+    here = np.zeros(1)
+
+    def course(medium: Medium) -> list[float]:
+        return [float(medium.factor(here, here, time, 8.0)[0]) for time in (0.0, 4.0, 8.0)]
+
+    np.testing.assert_allclose(course(Medium(slowing=-0.6)), [1.0, 1.3, 1.6])
+    np.testing.assert_allclose(course(Medium(slowing=0.5)), [1.0, 0.75, 0.5])
+    setting = course(Medium(slowing=0.5, setting=4.0))
+    np.testing.assert_allclose(setting, [1.0, 1 - 0.5 / (1 + np.exp(-2.0)), 0.5])
+    assert Medium(slowing=-0.6).largest_factor >= 1.6
+    with pytest.raises(InputError, match="slowing"):
+        Medium(slowing=-4.0)

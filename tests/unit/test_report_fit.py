@@ -13,6 +13,7 @@ from video2pde.estimate import Estimate
 from video2pde.field import Field, Grid
 from video2pde.fit import FitTest, Maps, Scale, Suspicion, widen
 from video2pde.fit.consistency import Part
+from video2pde.maps import CoefficientMap, MapShape
 from video2pde.record import Run
 from video2pde.report import fit_figures, fit_tables, style
 from video2pde.report.content.fit import tell_fit
@@ -113,6 +114,23 @@ def test_lack_of_fit_is_a_line_of_the_budget() -> None:
     assert np.isclose(wide.budget_shares.sum(), 1.0)
     law = calibrated()
     assert widen(law, replace(FAILED, lack={})) is law
+
+
+def test_the_band_of_a_map_is_as_wide_as_its_mean_at_least() -> None:
+    """The mean's interval is widened, and with it the band; one that is not has the truth outside."""
+    shape = MapShape("laplacian", "time", ((0.0, 1.0, 2.0, 3.0),))
+    count = shape.count
+    covariance = np.zeros((count + 1, count + 1))
+    covariance[0, 0] = (0.03 / 1.96) ** 2
+    held = CoefficientMap(shape, np.zeros(count), covariance, np.ones(count), np.zeros((0, count)))
+    law = replace(calibrated(), maps=(held,))
+    [wide] = widen(law, FAILED).maps
+    basis = shape.in_time(np.linspace(0, 3, 7))
+    np.testing.assert_allclose(1.96 * wide.error(1.65, basis), np.hypot(0.03, 0.15), rtol=1e-3)
+    np.testing.assert_allclose(1.96 * held.error(1.65, basis), 0.03, rtol=1e-3)
+    np.testing.assert_array_equal(wide.values(1.65, basis), held.values(1.65, basis))
+    [same] = widen(law, replace(FAILED, lack={"u": 0.1})).maps
+    assert same is held
 
 
 def test_maps_and_parts_are_drawn() -> None:

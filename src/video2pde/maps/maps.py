@@ -172,6 +172,12 @@ class CoefficientMap:
         """Change the departures by (k,)."""
         return replace(self, departures=self.departures + change)
 
+    def widened(self, error: float) -> CoefficientMap:
+        """Add a standard error of the mean, in quadrature: one of all of the map alike."""
+        covariance = self.covariance.copy()
+        covariance[0, 0] += error**2
+        return replace(self, covariance=covariance)
+
     def field(self, mean: float, grid: Grid) -> Array:
         """Return c on the grid, (y, x), for c̄ = ``mean``."""
         along_y, along_x = _sampled(self.shape, grid)

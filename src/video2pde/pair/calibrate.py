@@ -151,13 +151,16 @@ def _walk(problem: PairProblem, law: PairLaw, most: int, near: float) -> tuple[P
     count, counted = len(law.vector), problem.split.counted
     damping, lowest, corrected_at = FIRST_DAMPING, point.cost, law.vector
     for iteration in range(1, most + 1):
-        step = point.linear(counted).solve(damping=damping)
-        there = point.law.moved(point.law.vector + step[:count])
-        change = _relative(there.vector - point.law.vector, point.law.vector)
-        if damping <= FIRST_DAMPING and change < near:
+        linear = point.linear(counted)
+        # a damped step is small where laws and starts nearly make up for each other, however far the way is
+        step = linear.solve(damping=LEAST_DAMPING)
+        if _relative(step[:count], point.law.vector) < near:
             # the next error would be the square of this step: take it, and need no further rollout
+            there = point.law.moved(point.law.vector + step[:count])
             end = replace(point, law=there, amplitudes=point.amplitudes + step[count:])
             return end, True, "converged", iteration
+        step = linear.solve(damping=damping)
+        there = point.law.moved(point.law.vector + step[:count])
         trial = evaluate(problem, there, point.start, point.base, point.modes, point.amplitudes + step[count:])
         # with a Jacobian free of noise the solution is not quite the least error: near it a little more is allowed
         slack = SLACK if lowest < FITTING * problem.points else 0.0

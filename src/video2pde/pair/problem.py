@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from video2pde.calibration.linear import Linear, RELATIVE_STEP
+from video2pde.calibration.linear import Linear
 from video2pde.calibration.start import initial_frame, MODE_SMOOTHING
 from video2pde.calibration.window import FrameSplit, noise_variance, prepare_window, Window
 from video2pde.pair.fields import Pair
@@ -34,8 +34,11 @@ LEAST_NOISE = 0.002
 CALM = 0.05
 """Change (rms) since the first frame, as a share of a field's range, up to which a frame helps to estimate it: what is
 brought back over more would carry the start's own errors along, which reactions multiply."""
-MODE_STEP = 1e-3
-"""Step of the differences along a mode of the start, as a share of the field's range."""
+LAW_STEP, MODE_STEP = 3e-6, 3e-5
+"""Steps of the differences that make the Jacobian: of coefficients, relative to their scale, and along a mode of the
+start, as a share of the field's range. Reactions multiply a step until it is no longer small: with 1e-4 curvature made
+up a third of how Gray–Scott's fit answers to its speed. Rollouts are double precision, so that these are not too small;
+where a step makes another substep, the error in time changes by 5e-8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +130,7 @@ class PairProblem:
     def steps(self, law: PairLaw) -> Array:
         """Return how far each coefficient is moved for the Jacobian, (K,)."""
         vector = np.abs(law.vector)
-        return np.asarray(RELATIVE_STEP * np.maximum(vector, 1e-3 * vector.max()) + 1e-300)
+        return np.asarray(LAW_STEP * np.maximum(vector, 1e-3 * vector.max()) + 1e-300)
 
     def laws_around(self, law: PairLaw, base: Array, modes: Array) -> tuple[list[PairLaw], Array]:
         """Return the rollouts that make a Jacobian: the law from ``base``, each coefficient moved, each mode added."""

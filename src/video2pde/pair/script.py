@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sympy
 
+from video2pde.pair.kernels import ACCURACY
 from video2pde.pair.model import PairModel
+from video2pde.rollout.kernels import REAL_LIMIT, symbol_peak
 from video2pde.terms import Part
 from video2pde.terms.pairs import FIELDS, get_pair_term
 from video2pde.terms.parse import U, W
@@ -27,13 +29,13 @@ import argparse
 import numpy as np
 
 DX, DY = {dx!r}, {dy!r}
-REACH = 2
+REACH = {reach}
 FIRST = np.array({first!r})
 SECOND = np.array({second!r})
 
 
 def difference(values, order):
-    """Difference an array padded by REACH on each side, fourth order."""
+    """Difference an array padded by REACH on each side, of order 2 REACH."""
     for axis, (times, pitch) in enumerate(((order[1], DY), (order[0], DX))):
         inner = values.shape[axis] - 2 * REACH
         weights = {{0: None, 1: FIRST, 2: SECOND}}[times]
@@ -102,13 +104,15 @@ def write_script(model: PairModel) -> str:
     grid, law = model.grid, model.law
     spread = max((abs(v) for f in FIELDS for n, v in law.law(f).items() if "laplacian" in n), default=0.0)
     fastest = max((abs(v) for f in FIELDS for n, v in law.law(f).items() if "laplacian" not in n), default=0.0)
-    rate = spread * (16 / 3) * (1 / grid.dx**2 + 1 / grid.dy**2) / 2.51 + 3 * fastest
+    stiff = symbol_peak((2, 0), ACCURACY) * (1 / grid.dx**2 + 1 / grid.dy**2) / REAL_LIMIT
+    rate = spread * stiff + 3 * fastest
     return TEMPLATE.format(
         text=law.equations.text,
         dx=grid.dx,
         dy=grid.dy,
-        first=list(central_weights(1, 4)),
-        second=list(central_weights(2, 4)),
+        reach=ACCURACY // 2,
+        first=list(central_weights(1, ACCURACY)),
+        second=list(central_weights(2, ACCURACY)),
         edges=EDGES[model.boundary],
         u_law=_rate(law.law("u")),
         w_law=_rate(law.law("w")),

@@ -118,7 +118,8 @@ class Medium:
     halves : s; the coefficient of ``varies`` is (1 + s) times as large on the left, (1 − s) times on the right.
     bump : s; the coefficient of ``varies`` is 1 + s exp(−r²/2w²) times as large around ``bump_centre``, w =
         ``bump_width``.
-    slowing : s; the coefficient of ``varies`` falls linearly to (1 − s) times its value at the end.
+    slowing : s; the coefficient of ``varies`` falls to (1 − s) times its value at the end; negative: it rises.
+    setting : κ of its course, 1 − s (1 − exp(−κt/T))/(1 − exp(−κ)); 0: a straight line.
     anisotropy : s; D_x = D(1 + s), D_y = D(1 − s).
     turned : degrees by which the axes of the anisotropy are turned, from x towards y.
     fourth : κ ≥ 0 of −κΔ²u.
@@ -142,12 +143,13 @@ class Medium:
     fractional: float = 2.0
     memory: float = 1.0
     immobile: float = 0.0
+    setting: float = 0.0
 
     def __post_init__(self) -> None:
         for name, low, high in (
             ("halves", -1, 1),
             ("bump", -1, 10),
-            ("slowing", 0, 1),
+            ("slowing", -3, 1),
             ("anisotropy", -1, 1),
             ("immobile", 0, 1),
         ):
@@ -177,11 +179,14 @@ class Medium:
     @property
     def largest_factor(self) -> float:
         """The largest factor on the coefficient that varies, anywhere and at any time."""
-        return (1 + abs(self.halves)) * (1 + max(self.bump, 0.0))
+        return (1 + abs(self.halves)) * (1 + max(self.bump, 0.0)) * (1 + max(-self.slowing, 0.0))
 
     def factor(self, x: Array, y: Array, time: float, duration: float) -> Array:
         """Return the factor on the coefficient that varies, at positions ``x``, ``y`` from the picture's centre."""
-        in_time = 1 - self.slowing * min(max(time / duration, 0.0), 1.0)
+        share = min(max(time / duration, 0.0), 1.0)
+        in_time = 1 - self.slowing * (
+            math.expm1(-self.setting * share) / math.expm1(-self.setting) if self.setting else share
+        )
         squared = (x - self.bump_centre[0]) ** 2 + (y - self.bump_centre[1]) ** 2
         around = 1 + self.bump * np.exp(-squared / (2 * self.bump_width**2))
         return np.asarray(in_time * (1 - self.halves * np.tanh(x / SEAM)) * around)
