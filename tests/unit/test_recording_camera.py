@@ -147,6 +147,24 @@ def test_a_film_of_yellow_ink(tmp_path: Path) -> None:
     assert np.sqrt(np.mean((found.field.values - plain.field.values) ** 2)) < 0.01
 
 
+def test_a_colour_that_an_encoder_saves_on_is_said_with_its_cure(tmp_path: Path) -> None:
+    yellow = replace(SMALL, optics=Optics(yellow=0.9))
+
+    def said(path: Path, **settings: Any) -> list[str]:
+        return [line for line in read_recording(path, RecordingSettings(**settings)).warnings if "channel b" in line]
+
+    film = render_film(make_case("A"), tmp_path / "h264", yellow)
+    lines = said(film)
+    assert len(lines) == 1
+    assert lines[0].startswith("compression counts 1.9 times in the channel b")
+    assert "4:4:4" in lines[0]
+    # not of a channel that was asked for, of grey ink, or where nothing is lost
+    assert said(film, channel="b") == []
+    assert said(render_film(make_case("A"), tmp_path / "grey", SMALL)) == []
+    lossless = replace(yellow, codec="ffv1", container="mkv")
+    assert said(render_film(make_case("A"), tmp_path / "ffv1", lossless)) == []
+
+
 def test_stacks_with_channels_offer_them(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     signal = 1000 * blot() + rng.normal(0, 5, blot().shape)

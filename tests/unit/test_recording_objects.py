@@ -114,6 +114,22 @@ def test_what_stands_in_the_plume_is_masked(kind: str) -> None:
     assert np.abs(grey(light) - grey(plain)).mean(axis=0)[~found.hidden].max() < 2.0  # of 219 levels
 
 
+def test_a_brighter_place_is_no_speck() -> None:
+    """Dust takes light. What is brighter than its surroundings is masked; the same, darker, is divided out."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    spot = np.exp(-((y - 46) ** 2 + (x - 70) ** 2) / (2 * 0.9**2))
+    found = {sign: look_for_objects(grey(0.6 * spreading() * (1 + sign * 0.5 * spot)), 16.0) for sign in (-1, 1)}
+    dark, bright = found[-1], found[1]
+    assert dark is not None
+    assert bright is not None
+    assert (dark.specks, dark.masked) == (1, False)
+    assert dark.shade.min() < 0.6
+    assert (bright.specks, bright.others) == (0, 1)
+    assert bright.hidden[spot > 0.1].all()
+    assert bright.hidden.mean() < 0.02
+    assert (bright.shade == 1).all()
+
+
 def test_too_much_is_not_masked_but_warned_of() -> None:
     light = spreading()
     light[:, ::12] *= 0.5

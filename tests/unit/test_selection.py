@@ -157,7 +157,13 @@ def test_a_fit_that_did_not_converge_is_never_chosen() -> None:
 
 def judged(passes: bool, left: float = 1.0) -> Any:
     return SimpleNamespace(
-        passes=passes, blocks=np.full(40, left) + 0.01 * NOISE[:40], rival="", cause=None, reason="", scales=()
+        passes=passes,
+        blocks=np.full(40, left) + 0.01 * NOISE[:40],
+        rival="",
+        cause=None,
+        reason="",
+        scales=(),
+        worst=None,
     )
 
 
@@ -178,6 +184,27 @@ def test_a_law_with_a_smaller_error_is_never_passed_over_without_a_true_reason()
     assert "within 5% of C (10.04%), and is the simpler law" in chosen.reason
     assert "C-both with 7.1" in chosen.reason
     assert "less, but its fit did not converge" in chosen.reason
+
+
+def test_blocks_alone_do_not_speak_for_a_law_that_predicts_worse_and_fails_further() -> None:
+    """An encoder's lag is followed by a law with growth, which then fails in weak form and on held-out frames."""
+
+    def decide(errors: Mapping[str, float], growth_fails_by: float | None) -> Selection:
+        tests = {"B": judged(False, 1.5), "C": judged(False, 4.0)}
+        tests["C"].worst = SimpleNamespace(excess=1.7)
+        tests["B"].worst = None if growth_fails_by is None else SimpleNamespace(excess=growth_fails_by)
+        return choose(errors, tests=tests)
+
+    found = decide({"B": 0.02, "C": 0.01}, 4.5)
+    assert (found.chosen, found.verdict) == ("C", "approximation")
+    # one of both is not enough: a law that fails less, or that predicts as well, takes its place as before
+    for errors, fails_by in (
+        ({"B": 0.02, "C": 0.01}, 1.6),
+        ({"B": 0.0102, "C": 0.01}, 4.5),
+        ({"B": 0.02, "C": 0.01}, None),
+    ):
+        found = decide(errors, fails_by)
+        assert (found.chosen, found.verdict) == ("B", "approximation")
 
 
 def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smaller_one() -> None:

@@ -45,6 +45,7 @@ class Header:
     luma : their weights in the grey value; None: there is none, one of the channels has to be taken.
     transfer : the response that the file names (see ``response``); None: it names none.
     camera : the camera that wrote the file, where it says so.
+    halved : colour differences are stored at a lower resolution than luma, and with losses.
     mix : weights of the channels that the frames are read with; None: luma. response : what was undone; None: nothing.
     line : the recording is one line over time; all rows of its frames are the same.
     notes : what the reader did that the user should know.
@@ -67,6 +68,7 @@ class Header:
     luma: Mix | None = None
     transfer: str | None = None
     camera: str = ""
+    halved: bool = False
     mix: Mix | None = None
     response: Response | None = None
     notes: tuple[str, ...] = ()

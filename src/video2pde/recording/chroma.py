@@ -18,7 +18,7 @@ import numpy as np
 from av.video.format import VideoFormat
 from numpy.typing import NDArray
 
-from video2pde.recording.base import Picture
+from video2pde.recording.base import Mix, Picture
 
 Array32 = NDArray[np.float32]
 REACH = 2
@@ -28,6 +28,16 @@ BETWEEN, LEFT = 0.5, 0.0
 STORED = {(4, 4): "yuv444p", (4, 2): "yuv422p", (2, 2): "yuv420p"}
 """Formats by the rows and columns of a colour difference beside four of luma."""
 PLANAR = re.compile(r"^yuv[aj]?4\d\dp(\d+le)?$")
+
+
+def weigh_differences(mix: Mix, luma: Mix) -> tuple[float, float]:
+    """Return the weights of C_b and C_r, beside that of luma Y, in red, green and blue that are weighted by ``mix``.
+
+    R = Y + 2(1 − k_r) C_r, B = Y + 2(1 − k_b) C_b; green is what is left of the luma: G = (Y − k_r R − k_b B)/k_g.
+    """
+    k_r, k_g, k_b = luma
+    red, blue = mix[0] - mix[1] * k_r / k_g, mix[2] - mix[1] * k_b / k_g
+    return 2 * (1 - k_b) * blue, 2 * (1 - k_r) * red
 
 
 def stored_as(name: str, bits: int) -> str:

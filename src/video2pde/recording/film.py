@@ -19,8 +19,11 @@ from av.video.stream import VideoStream
 
 from video2pde.errors import InputError
 from video2pde.recording.base import DamagedError, Frame, Header, Mix, neighbours, Picture, to_grey
-from video2pde.recording.chroma import spread, stored_as
+from video2pde.recording.chroma import spread, stored_as, weigh_differences
 
+HALVED = ("yuv420", "yuvj420", "yuv422", "yuvj422", "yuv411", "nv12", "nv21")
+"""How the names of formats begin whose colour differences are stored at half the resolution, or less."""
+LOSSLESS = ("ffv1", "huffyuv", "ffvhuff", "utvideo", "rawvideo", "magicyuv")
 FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 RGB = ("r", "g", "b")
 # Weights of red and blue in the luma, by the container's number for the matrix; where it names none, by the height.
@@ -126,17 +129,14 @@ class PixelFormat:
         return rows[: plane.height, : plane.width]
 
     def _mix(self, frame: VideoFrame, mix: Mix) -> Picture:
-        """Add weighted colours, on the scale of the luma Y: R = Y + 2(1 − k_r) C_r, B = Y + 2(1 − k_b) C_b."""
+        """Add weighted colours, on the scale of the luma."""
         stored = stored_as(frame.format.name, self.bits)
         frame = frame if frame.format.name == stored else frame.reformat(format=stored)
-        k_r, k_g, k_b = self.luma
-        # green is what is left of the luma: G = (Y − k_r R − k_b B)/k_g
-        red, blue = mix[0] - mix[1] * k_r / k_g, mix[2] - mix[1] * k_b / k_g
         middle, scale = np.float32(2.0 ** (self.bits - 1)), 219 / 224 if self.limited else 1.0
         picture = self._plane(frame, 0).astype(np.float32)
         differences = [
             np.float32(scale * weight) * (self._plane(frame, number) - middle)
-            for number, weight in ((1, 2 * (1 - k_b) * blue), (2, 2 * (1 - k_r) * red))
+            for number, weight in enumerate(weigh_differences(mix, self.luma), start=1)
             if weight
         ]
         if differences:
@@ -199,6 +199,7 @@ class Film:
                 channels=() if pixels.grey else RGB,
                 luma=None if pixels.grey else pixels.luma,
                 transfer=TRANSFERS.get(int(first.color_trc)),
+                halved=first.format.name.startswith(HALVED) and stream.codec_context.name not in LOSSLESS,
                 camera=next((container.metadata[key] for key in CAMERA_KEYS if container.metadata.get(key)), ""),
                 notes=tuple(notes),
             )

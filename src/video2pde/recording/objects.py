@@ -21,7 +21,9 @@ from scipy.ndimage import (
     find_objects,
     gaussian_filter,
     label,
+    maximum,
     maximum_filter,
+    minimum,
     uniform_filter,
 )
 from scipy.sparse import coo_array
@@ -193,7 +195,9 @@ def look_for_objects(values: Frames, black: float, whole: tuple[int, ...] | None
     light = np.maximum(values.mean(axis=0, dtype=np.float64) - black, 0.0)
     shade = np.ones(small.shape)
     if specks and small.mean() <= DUSTY and light.min() > 0:
-        shade = np.exp(np.where(small, np.log(light) - bridge(np.log(light), small), 0.0))
+        small, brighter, shade = _part_brighter(small, _shade(light, small))
+        if brighter.any():
+            other, others, specks = _close(other | brighter), others + label(brighter)[1], label(small)[1]
     elif specks:  # too many to tell what lies beneath, or opaque
         other, others, specks = other | small, others + specks, 0
     box = _clean_box(values, large) if larger else None
@@ -239,6 +243,26 @@ def _far_from(small: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[NDArr
     near = np.unique(pieces[binary_dilation(other, iterations=longest_speck(small.shape) // 2)])
     taken = small & np.isin(pieces, near)
     return small & ~taken, taken
+
+
+def _shade(light: Array, small: NDArray[np.bool_]) -> Array:
+    """Return the share of the light (y, x) that specks let through, by what lies around them."""
+    return np.asarray(np.exp(np.where(small, np.log(light) - bridge(np.log(light), small), 0.0)))
+
+
+def _part_brighter(small: NDArray[np.bool_], shade: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Array]:
+    """Part specks from places that are rather brighter than what lies around them: dust takes light.
+
+    Where something lies on a plume's edge, what continues under it may be far from what is there, and dividing by that
+    would write it into every frame.
+    """
+    pieces, count = label(small)
+    if not count:
+        return small, small, shade
+    share, numbers = np.log(shade), np.arange(1, count + 1)
+    wrong = numbers[maximum(share, pieces, numbers) > -minimum(share, pieces, numbers)]
+    brighter = np.isin(pieces, wrong)
+    return small & ~brighter, brighter, np.where(brighter, 1.0, shade)
 
 
 def _close(other: NDArray[np.bool_]) -> NDArray[np.bool_]:

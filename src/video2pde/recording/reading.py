@@ -75,7 +75,7 @@ class Reading:
         self.objects: Objects | None = None
         self.repeats = RepeatCounter()
         self.find_brightest = settings.white is None and self.header.white is None
-        self.warnings: list[str] = []
+        self.warnings: list[str] = [line for line in (recording.losses,) if line]
         self.brightest = -np.inf
         self.recorded: list[float] = []
         self.b_frames: list[bool] = []

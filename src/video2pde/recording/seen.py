@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.recording.base import Colourful, Frame, Header, Picture
-from video2pde.recording.channel import best_channel, Channel, LUMA, name_channel, PLACES
+from video2pde.recording.channel import best_channel, Channel, LUMA, name_channel, PLACES, warn_of_losses
 from video2pde.recording.falsecolour import FalseColour
 from video2pde.recording.response import choose_response, to_light
 from video2pde.settings import RecordingSettings
@@ -42,6 +42,11 @@ class Seen:
     def overlay(self) -> NDArray[np.bool_] | None:
         """What is drawn over the frames that have been read, (y, x); None: nothing that could be told."""
         return self._recording.overlay if isinstance(self._recording, FalseColour) else None
+
+    @property
+    def losses(self) -> str:
+        """What the chosen channel costs in a compressed film, in words; empty where it is nothing to speak of."""
+        return warn_of_losses(self.channel, self._original)
 
     @cached_property
     def header(self) -> Header:

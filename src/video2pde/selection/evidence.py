@@ -72,10 +72,24 @@ class Evidence:
         return sure and self.fits(small) and self.passes(larger) and self.predicts_worse(small, larger)
 
     def leaves_more(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
-        """Tell whether another law leaves clearly less of the training window, block by block."""
+        """Tell whether another law leaves clearly less of the training window, block by block.
+
+        Rollouts follow what an encoder adds to a film, too, with terms that mean nothing. A law that predicts the
+        validation window clearly worse, and fails further at some other scale of its test of fit, is none to be passed
+        over for.
+        """
         own = self.tests.get(candidate.library)
-        rivals = [self.tests[c.library] for c in others if c is not candidate and c.library in self.tests]
-        return own is not None and not own.passes and any(leaves_less(rival, own) for rival in rivals)
+        if own is None or own.passes:
+            return False
+        tested = [c for c in others if c is not candidate and c.library in self.tests]
+        return any(leaves_less(self.tests[c.library], own) for c in tested if not self._worse_beyond(c, candidate))
+
+    def _worse_beyond(self, first: Candidate, second: Candidate) -> bool:
+        """Tell whether a law is worse than another outside the blocks: on held-out frames, and where it fails most."""
+        worst = [self.tests[c.library].worst for c in (first, second)]
+        if worst[0] is None or worst[1] is None or worst[0].excess <= max(worst[1].excess, 1.0):
+            return False
+        return first.rrmse > second.rrmse * (1 + self.tie) and self.predicts_worse(first, second)
 
     def predicts_worse(self, first: Candidate, second: Candidate) -> bool:
         """Tell whether a law's validation error is larger than another's, frame by frame."""
