@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +185,12 @@ def test_figures_drawn_ahead_need_nothing_of_later_stages(law: Run) -> None:
     late = {name for name, _ in collect_figures(law)}
     assert {name for name in late if name.startswith(SETTLED)} <= early
     assert not any(name.startswith(SETTLED) for name in late - early)
+
+
+def test_a_process_beside_ends_with_its_run(tmp_path: Path) -> None:
+    """A run that is killed closes what it told the process by; a figure that is not there is answered, not waited for."""
+    command = [sys.executable, "-m", "video2pde.report.beside", str(tmp_path / "figures")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+    answers, _ = process.communicate("no-such-figure\n", timeout=120)
+    assert answers == "\n"
+    assert process.returncode == 0
