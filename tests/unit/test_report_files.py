@@ -188,7 +188,7 @@ def test_figures_drawn_ahead_need_nothing_of_later_stages(law: Run) -> None:
 
 
 def test_a_process_beside_ends_with_its_run(tmp_path: Path) -> None:
-    """A run that is killed closes what it told the process by; a figure that is not there is answered, not waited for."""
+    """A run that is killed closes what it told the process by; a figure that is not there is answered at once."""
     command = [sys.executable, "-m", "video2pde.report.beside", str(tmp_path / "figures")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
     answers, _ = process.communicate("no-such-figure\n", timeout=120)
