@@ -266,6 +266,8 @@ def _pieces(count: int, workers: int) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
+# rows are sliced before the loop along them, as in ``pictures``: with four indices in it no processor takes several
+# pixels at a time, and a pass takes twice as long
 jit: Callable[..., Any] = njit(nogil=True, fastmath=True)
 
 
@@ -277,15 +279,58 @@ def _inner_products(  # type: ignore[no-untyped-def]  # pragma: no cover - compi
     weighted = np.empty(nx, left.dtype)
     for t in range(begin, end):
         for j in range(ny):
+            light = weight[j]
             for m in range(rows):
+                row = left[m, t, j]
                 for i in range(nx):
-                    weighted[i] = left[m, t, j, i] * weight[j, i]
+                    weighted[i] = row[i] * light[i]
                 for c in range(m + 1 if symmetric else len(right)):
+                    other = right[c, t, j]
                     total = weighted[0] * 0
                     for i in range(nx):
-                        total += weighted[i] * right[c, t, j, i]
+                        total += weighted[i] * other[i]
                     out[t, m, c] += total
         if symmetric:
             for m in range(rows):
                 for c in range(m):
                     out[t, c, m] = out[t, m, c]
+
+
+def sum_error_products(
+    values: Array,
+    truth: Frames,
+    residuals: Frames,
+    order: NDArray[np.int64],
+    size: Array,
+    pictures: Frames,
+    weight: Array,
+    out: Array,
+) -> None:
+    """Sum weight × error × picture over the pixels of each frame, for the errors of replicates, into ``out`` (m, t, c).
+
+    The error of replicate m in frame t is values[m, t] − (truth[t] + size[t] × residuals[order[m, t]]).
+    """
+    light = weight.astype(np.float32)
+    _sum_error_products(values, truth, residuals, order, size.astype(np.float32), pictures, light, out)
+
+
+@jit
+def _sum_error_products(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    values, truth, residuals, order, size, pictures, weight, out
+):
+    replicates, frames, ny, nx = values.shape
+    error = np.empty(nx, truth.dtype)
+    out[:] = 0.0
+    for t in range(frames):
+        for j in range(ny):
+            true, light = truth[t, j], weight[j]
+            for m in range(replicates):
+                found, left = values[m, t, j], residuals[order[m, t], j]
+                for i in range(nx):
+                    error[i] = (np.float32(found[i]) - (left[i] * size[t] + true[i])) * light[i]
+                for c in range(out.shape[2]):
+                    picture = pictures[c, t, j]
+                    total = error[0] * 0
+                    for i in range(nx):
+                        total += error[i] * picture[i]
+                    out[m, t, c] += total
