@@ -28,7 +28,7 @@ from video2pde.drift import Drift
 from video2pde.errors import InputError, missing_package, printable
 from video2pde.field import Field
 from video2pde.fit.omitted import ASKED
-from video2pde.machine import return_memory
+from video2pde.machine import return_memory, share_heaps
 from video2pde.parallel import count_workers, threads_of_run
 from video2pde.publish import Publisher
 from video2pde.record import is_artefact, Run
@@ -56,6 +56,7 @@ from video2pde.stages.structure import Contender, discover_structure, Discovery
 from video2pde.stages.validation import compare_refined, validate_models
 from video2pde.stages.windows import choose_windows
 from video2pde.terms import libraries
+from video2pde.zipped import let_go
 
 Artefact = TypeVar("Artefact")
 REPORT = "report"
@@ -141,6 +142,7 @@ def run_pipeline(
     if settings.refinement.enabled and find_spec("jax") is None:
         raise InputError(f"the inverse PINN: {missing_package('jax')}, or leave it out: --set refinement.enabled=false")
     events = events or QuietEvents()
+    share_heaps()
     # one thread of linear algebra: with more, sums are taken in an order that depends on the machine's cores
     with (
         threadpool_limits(1),
@@ -280,6 +282,7 @@ class _Work:
         self.run = replace(self.run, timings={**self.run.timings, name: seconds}, **entered)
         self.folder.write_json(STANDING, self._keys)
         return_memory()
+        let_go()
         self.events.done(name, seconds, cached)
         if name in DRAWN_AFTER and self._leave is not None:
             self._leave.prepare(self.run)

@@ -8,8 +8,10 @@ anywhere, and compressed ones are read as a whole.
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import struct
+import weakref
 import zipfile
 import zlib
 from pathlib import Path
@@ -34,6 +36,8 @@ LOCAL_HEADER, ZIP64_FIELD = 30, 20
 """Bytes of a member's header without name and extra fields, and of the extra field that sizes take."""
 CHECKED = 8 << 20
 """Bytes that are compared with the checksum at a time."""
+_MAPS: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+"""What is mapped at present."""
 
 
 def write_array(archive: zipfile.ZipFile, name: str, array: AnyArray) -> None:
@@ -66,6 +70,8 @@ def read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
         order: Any = "F" if columns_first else "C"
         assert archive.filename is not None
         mapped = np.memmap(archive.filename, kind, "r", begin + header, shape, order)
+        whole: Any = mapped.base
+        _MAPS.add(whole)
         _compare_checksum(archive.filename, begin, info)
         return np.asarray(mapped)
     if info.file_size >= MAPPED:
@@ -74,6 +80,16 @@ def read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
         array: AnyArray = np.lib.format.read_array(member, allow_pickle=False)
         member.read(1)  # at the end the checksum is compared
     return array
+
+
+def let_go() -> None:
+    """Give the pages of mapped arrays back, which count as this process's own: whoever looks again fetches them anew.
+
+    They stay in the system's memory as long as that has room, so that looking again costs little.
+    """
+    for mapped in list(_MAPS):
+        if hasattr(mapped, "madvise"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _place(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:

@@ -121,3 +121,31 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
         for how in ("plain", "keep")
     }
     assert faults["keep"] < 0.1 * faults["plain"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
+def test_threads_share_heaps() -> None:
+    """Heaps of threads begin at multiples of 64 MiB: where their blocks lie tells how many there are."""
+    code = """
+import ctypes, sys, threading
+from video2pde.machine import share_heaps
+if sys.argv[1] == "shared":
+    assert share_heaps()
+malloc = ctypes.CDLL(None).malloc
+malloc.restype = ctypes.c_size_t
+places, together = set(), threading.Barrier(8)
+def ask():
+    together.wait()
+    places.add(malloc(5000) >> 26)
+    together.wait()
+threads = [threading.Thread(target=ask) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(places))
+"""
+    found = {
+        how: int(subprocess.run([sys.executable, "-c", code, how], check=True, capture_output=True, text=True).stdout)
+        for how in ("own", "shared")
+    }
+    assert found["own"] >= 4
+    assert found["shared"] <= 2

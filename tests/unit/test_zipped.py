@@ -12,7 +12,7 @@ import pytest
 from video2pde.errors import InputError
 from video2pde.field import Field, Grid
 from video2pde.runs.archive import load_artefact, save_artefact
-from video2pde.zipped import MAPPED, read_array, STEP, write_array
+from video2pde.zipped import let_go, MAPPED, read_array, STEP, write_array
 
 LARGE = np.arange(MAPPED // 4 + 7, dtype=np.float32)
 mapping = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is mapped")
@@ -57,6 +57,23 @@ def test_a_mapped_array_outlives_the_file_that_replaces_it(tmp_path: Path) -> No
     save_artefact(path, -LARGE)
     np.testing.assert_array_equal(found, LARGE)
     np.testing.assert_array_equal(load_artefact(path), -LARGE)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what of a file is held")
+def test_pages_of_a_mapped_array_are_let_go_and_come_again(tmp_path: Path) -> None:
+    def held() -> int:
+        """Return the kilobytes of the file that this process holds."""
+        parts = Path("/proc/self/smaps").read_text(encoding="utf-8").split(str(path))[1:]
+        return sum(int(part.split("Rss:")[1].split()[0]) for part in parts)
+
+    path = write(tmp_path / "a.npz", values=LARGE)
+    found = read(path, "values")
+    total = float(found.sum(dtype=float))
+    assert held() > LARGE.nbytes / 1024 / 2
+    let_go()
+    assert held() < LARGE.nbytes / 1024 / 4
+    assert float(found.sum(dtype=float)) == total
+    assert held() > LARGE.nbytes / 1024 / 2
 
 
 def test_numpy_reads_them_and_equal_arrays_make_equal_files(tmp_path: Path) -> None:
