@@ -229,6 +229,15 @@ def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smalle
     assert choose(within, tests=tests, enlarges=larger, own=unsure).chosen == "A"
 
 
+def test_a_law_with_one_more_term_stands_alone_where_the_smaller_one_is_no_candidate() -> None:
+    """Its rollouts may ask for a term though it predicts nothing itself: that ended in an empty table."""
+    tests, larger = {"A": judged(False), "C": judged(True)}, {"C": "A"}
+    found = choose({"A": 1.2, "C": 0.01}, tests=tests, enlarges=larger)
+    assert (found.chosen, found.verdict) == ("C", "law")
+    found = choose({"A": 0.01, "C": 0.02}, tests=tests, enlarges=larger, stuck=("A",))
+    assert (found.chosen, found.verdict) == ("C", "law")
+
+
 def test_a_law_without_interval_is_not_chosen_where_a_bootstrap_was_asked_for() -> None:
     bare = {"C": tuple((CATALOGUE[name], Estimate(9.0)) for name in TERMS["C"])}
     chosen = choose({"B": 0.02, "C": 0.01}, own=bare, bootstrap=object())

@@ -52,13 +52,13 @@ class Evidence:
         return test is not None and (test.passes or (bool(test.scales) and all(scale.passes for scale in test.scales)))
 
     def one_of_each(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Leave one of a law and the law with the term that its rollouts asked for."""
+        """Leave one of a law and the law with the term that its rollouts asked for, where both are candidates."""
         known = {c.library: c for c in candidates}
         out = set[str]()
         for larger in candidates:
-            if small := self.calibrations[larger.library].enlarges:
-                over = small in known and self.takes_over(larger, known[small])
-                out.add(small if over else larger.library)
+            small = known.get(self.calibrations[larger.library].enlarges)
+            if small is not None:
+                out.add(small.library if self.takes_over(larger, small) else larger.library)
         return [c for c in candidates if c.library not in out]
 
     def takes_over(self, larger: Candidate, small: Candidate) -> bool:
