@@ -140,7 +140,8 @@ class _Target:
 
     def _products(self, seen: Any, observed: NDArray[np.float32]) -> Array:
         """Sum products of the first rollout's error and of the others' differences from it, (points, points)."""
-        rows = (seen - observed)[:, :, self.problem.window.weight > 0].reshape(len(seen), -1)
+        inside, rows = self.problem.window.weight > 0, seen - observed
+        rows = (rows if inside.all() else rows[:, :, inside]).reshape(len(seen), -1)
         rows = namespace(rows).concatenate([rows[:1], rows[1:] - rows[0]])
         return np.asarray(rows @ rows.T)
 

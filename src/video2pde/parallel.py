@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import as_completed, Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, ExitStack
@@ -24,6 +24,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+HANDED_OVER = 16
+"""Pieces of work that each thread is handed over, at most."""
 
 
 def count_workers(workers: int | Literal["auto"]) -> int:
@@ -88,12 +90,15 @@ def map_threads(
     shares out itself it does alone.
     """
     todo = list(items)
-    count = min(_Run.threads if workers == "run" else count_workers(workers), len(todo))
-    if count <= 1 or getattr(_HERE, "shared_out", False):
+    most = _Run.threads if workers == "run" else count_workers(workers)
+    if min(most, len(todo)) <= 1 or getattr(_HERE, "shared_out", False):
         return [function(item) for item in todo]
-    futures = [_threads(count).submit(_work_alone, function, item) for item in todo]
+    # several at a time where there are many: handing one over takes longer than some take
+    together = -(-len(todo) // (HANDED_OVER * most))
+    parts = [todo[begin : begin + together] for begin in range(0, len(todo), together)]
+    futures = [_threads(most).submit(_work_alone, function, part) for part in parts]
     try:
-        return [future.result() for future in futures]
+        return [result for future in futures for result in future.result()]
     except BaseException:
         for future in futures:
             future.cancel()
@@ -121,9 +126,9 @@ def threads_of_run(workers: int | Literal["auto"]) -> Iterator[None]:
 _HERE = threading.local()
 
 
-def _work_alone(function: Callable[[Item], Result], item: Item) -> Result:
+def _work_alone(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     _HERE.shared_out = True
-    return function(item)
+    return [function(item) for item in items]
 
 
 @cache

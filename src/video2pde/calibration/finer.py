@@ -79,8 +79,5 @@ def _finer_truth(problem: Problem, fit: Fit) -> NDArray[np.float32]:
     scheme = Scheme(problem.rollout, workers=problem.workers)
     truth = simulate_chunks([scene.model], start, window.times, fine, scene.velocity[None], scheme, CHUNK)
     for frames, (points,), _ in truth:
-        for place, frame in zip(values[frames], points, strict=True):
-            place[:] = average_cells(frame[None])[0] if cells else frame[::2, ::2]
-        if cells:
-            values[frames] = deconvolve_cells(values[frames])
+        values[frames] = deconvolve_cells(average_cells(points).astype(np.float32)) if cells else points[:, ::2, ::2]
     return values

@@ -130,7 +130,12 @@ class Chunk:
     @property
     def pictures(self) -> Frames:
         """The pictures (c, t, y, x) in single precision, for what is summed from them later."""
-        return self.columns[:-1].astype(np.float32)
+        pictures = self.columns[:-1]
+        if namespace(pictures) is not np:
+            return pictures.astype(np.float32)
+        single = np.empty(pictures.shape, np.float32)
+        map_threads(lambda n: np.copyto(single[n], pictures[n], casting="same_kind"), range(len(single)))
+        return single
 
 
 @dataclass(frozen=True, eq=False)

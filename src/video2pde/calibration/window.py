@@ -16,6 +16,7 @@ from video2pde.field import Encoding, Field, Grid, Light
 from video2pde.field.cells import deconvolve_cells
 from video2pde.flow import Flow
 from video2pde.flow.paths import never_entered
+from video2pde.parallel import map_threads
 from video2pde.recording.encoding import correct_b_frames
 from video2pde.rollout.batching import frames_at_once
 from video2pde.rollout.model import Model
@@ -27,7 +28,7 @@ from video2pde.settings import RolloutSettings
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
 
-CHUNK = 16
+CHUNK = 8
 """Frames that rollouts go forward together."""
 CLIPPED = 3.0
 """Level, in units of the noise that a camera cut off, below which u says too little to fit growth to."""
@@ -218,12 +219,14 @@ def noise_variance(window: Window) -> float:
     lag = min(NOISE_LAG, (len(window.values) - 1) // 2)
     if lag < 1:
         return 0.0
-    squares = []
-    for k in range(lag, len(window.values) - lag):
+
+    def square(k: int) -> float:
         before, now, after = window.times[[k - lag, k, k + lag]]
         s = (now - before) / (after - before)
         departure = window.values[k] - (1 - s) * window.values[k - lag] - s * window.values[k + lag]
-        squares.append(_mean_over(window, k, departure**2) / (1 + (1 - s) ** 2 + s**2))
+        return float(_mean_over(window, k, departure**2) / (1 + (1 - s) ** 2 + s**2))
+
+    squares = map_threads(square, range(lag, len(window.values) - lag))
     return float(np.median(squares))
 
 

@@ -17,6 +17,7 @@ from video2pde.calibration.window import prepare_window, Window
 from video2pde.field import Field, Grid, Light, same_rows
 from video2pde.fit.faults import Faults, SPACE
 from video2pde.fit.noise import CALM, cell_noise, Memory, noise_by_level, NoiseLevels
+from video2pde.parallel import count_workers
 from video2pde.rollout.model import Model
 from video2pde.rollout.start import smooth_frame
 from video2pde.settings import Settings
@@ -146,7 +147,8 @@ def _roll(
     sums = _Sums(window, 3)
     behind = np.zeros(window.grid.shape)
     velocities = np.stack([velocity] * len(models))
-    for frames, values in window.predict(models, starts, velocities, settings.rollout):
+    workers = count_workers(settings.run.workers)
+    for frames, values in window.predict(models, starts, velocities, settings.rollout, workers):
         if not np.isfinite(values[0]).all():
             return None, None
         for k, frame in enumerate(range(frames.start, frames.stop)):

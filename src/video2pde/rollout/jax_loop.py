@@ -254,7 +254,7 @@ class _Loop:
 
 
 def _take_bounds(u: jax.Array, clip: jax.Array) -> Bounds:
-    """Take the bounds of simulations that begin from a state, as ``task.find_bounds`` does."""
+    """Take the bounds of simulations that begin from a state, as ``task.bounds_of`` does."""
     largest = jnp.max(jnp.abs(u), axis=(1, 2))
     reach = BLOW_UP * jnp.maximum(largest, 1.0)
     content = jnp.maximum(jnp.sum(jnp.abs(u), axis=(1, 2)), 1e-12)

@@ -25,6 +25,7 @@ import sympy
 from numpy.typing import NDArray
 from sympy.printing.pycode import PythonCodePrinter
 
+from video2pde.compiled import remember_address
 from video2pde.device import cache_folder
 from video2pde.errors import StageError
 from video2pde.rollout import driver
@@ -327,8 +328,9 @@ def compile_kernel(structure: Structure) -> Kernel:
     """
     text = write_source(structure)
     module = load_module(text)
-    module.stage.compile(driver.stage_type(structure.precision))
-    module.bound.compile(driver.bound_type(structure.precision))
+    for function, kind in ((module.stage, driver.stage_type), (module.bound, driver.bound_type)):
+        function.compile(kind(structure.precision))
+        remember_address(function, kind(structure.precision))
     return Kernel(structure, module.RADIUS, module.OFFSETS, module.stage, module.bound)
 
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from video2pde.device import Device
 from video2pde.errors import InputError
 from video2pde.field import Grid
+from video2pde.parallel import map_threads
 from video2pde.rollout.batching import MOST_FRAMES
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.task import Bounds, find_bounds, prepare_task, Rollout, run_tasks, Scheme
+from video2pde.rollout.task import Bounds, bounds_of, prepare_task, Rollout, run_tasks, Scheme, survey_frames, Task
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[Any]
@@ -100,8 +101,8 @@ def simulate_batch(
 
 def _bounds_of(frame: Array, settings: RolloutSettings) -> Bounds:
     """Take the bounds of simulations that start from a frame (y, x)."""
-    content = max(float(np.abs(frame).sum()), 1e-12)
-    return replace(find_bounds(frame[None].astype(settings.precision), settings), content=content)
+    survey = survey_frames(frame[None].astype(settings.precision))
+    return replace(bounds_of(survey, settings), content=max(survey.content, 1e-12))
 
 
 def for_each(models: Sequence[Model], velocity: ArrayLike | None) -> list[Array | None]:
@@ -126,8 +127,8 @@ def predict_one_step(
     ``velocity`` is (t, 2), or one for each model, (m, t, 2).
     """
     scheme, t, drifts = scheme or Scheme(), np.asarray(times, float), for_each(models, velocity)
-    content = max(float(np.abs(observed[0].astype(scheme.settings.precision)).sum()), 1e-12)
-    bounds = replace(find_bounds(observed, scheme.settings), content=content)
+    survey = survey_frames(observed)
+    bounds = replace(bounds_of(survey, scheme.settings), content=max(survey.content, 1e-12))
     size = MOST_FRAMES if scheme.device == "gpu" else chunk
     failed = set[int]()
     for begin in range(0, len(t), size):
@@ -216,13 +217,18 @@ class SideBySide:
         values = np.empty((len(models), end - begin, *grid.shape), scheme.settings.precision)
         values[list(failed)] = np.nan
         alive = [n for n in range(len(models)) if n not in failed]
-        moved = [None if v is None else v[window] for v in self._drifts]
-        tasks = [
-            prepare_task(models[n], self._state[n][None], t[window], grid, moved[n], scheme.settings, frames=kept)
-            for n in alive
-        ]
         part = scheme if scheme.region is None else replace(scheme, region=scheme.region.frames(window))
-        results = dict(zip(alive, run_tasks(tasks, grid, part, [values[n] for n in alive]), strict=True))
+
+        def prepare(n: int) -> Task:
+            drift = self._drifts[n]
+            moved = None if drift is None else drift[window]
+            return prepare_task(models[n], self._state[n][None], t[window], grid, moved, scheme.settings, frames=kept)
+
+        if scheme.device == "gpu":
+            done = run_tasks([prepare(n) for n in alive], grid, part, [values[n] for n in alive])
+        else:  # what is looked at before a rollout takes as long as a frame of it
+            done = map_threads(lambda n: run_tasks([prepare(n)], grid, part, [values[n]])[0], alive, scheme.workers)
+        results = dict(zip(alive, done, strict=True))
         for n, rollout in results.items():
             if rollout.failed and rollout.failed_frame is not None:
                 frame = rollout.failed_frame + begin - lead

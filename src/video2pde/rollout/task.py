@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from video2pde.compiled import njit
 from video2pde.device import Device
 from video2pde.errors import InputError
 from video2pde.field import Grid
@@ -128,7 +130,8 @@ def prepare_task(
         raise InputError("the times of a rollout must increase")
     if starts.ndim != 3 or starts.shape[1:] != grid.shape or (restart and len(starts) != len(t)):
         raise InputError(f"frames of shape {starts.shape} do not fit {len(t)} times and the grid {grid.shape}")
-    if not np.isfinite(starts).all():
+    survey = survey_frames(starts)
+    if not survey.finite:
         raise InputError("a rollout cannot start from a frame with missing values (NaN); fill or mask them first")
     v = np.zeros((len(t), 2)) if velocity is None else np.asarray(velocity, float)
     if v.shape != (len(t), 2) or not np.isfinite(v).all():
@@ -138,8 +141,8 @@ def prepare_task(
         keep = np.full(len(t), -1)
         keep[np.asarray(frames, int)] = np.arange(len(frames))
     values = starts.astype(settings.precision, copy=False)
-    bounds = bounds or find_bounds(values, settings)
-    content = max(float(np.abs(starts[0]).sum()), 1e-12) if bounds.content is None else bounds.content
+    bounds = bounds or bounds_of(survey, settings)
+    content = max(survey.content, 1e-12) if bounds.content is None else bounds.content
     flows, fields, factors = _prepare_flow(model, t, grid, settings)
     model = model.with_viscosity(settings.viscosity)
     coefficients, mapped, maps = _prepare_maps(model, t, grid, settings)
@@ -175,10 +178,49 @@ class Bounds:
     content: float | None = None
 
 
-def find_bounds(starts: Iterable[Array], settings: RolloutSettings) -> Bounds:
-    """Take the bounds of simulations that start from these frames, (y, x) each."""
-    sizes = [(float(frame.min()), float(np.abs(frame).max())) for frame in starts]
-    lowest, largest = min(low for low, _ in sizes), max(size for _, size in sizes)
+@dataclass(frozen=True)
+class Survey:
+    """What frames hold: the lowest value, the largest size of one, the first frame's sum of sizes, and whether all are
+    finite."""
+
+    lowest: float
+    largest: float
+    content: float
+    finite: bool
+
+
+def survey_frames(frames: Array) -> Survey:
+    """Look at frames (t, y, x) once: rollouts go on from a state every few frames, and looking takes as long as one."""
+    seen = np.ascontiguousarray(frames).view()
+    seen.flags.writeable = False  # compiled for one kind of array
+    lowest, largest, sizes, first = _survey(seen)
+    total = float(sizes.sum())
+    return Survey(float(lowest.min()), float(largest.max()), float(first.sum()), math.isfinite(total))
+
+
+@njit(nogil=True)
+def _survey(frames: Any) -> Any:  # pragma: no cover - compiled
+    """Return by column the lowest value, the largest size, the sum of sizes, and that of the first frame."""
+    count, ny, nx = frames.shape
+    lowest, largest = np.full(nx, np.inf), np.zeros(nx)
+    sizes, first = np.zeros(nx), np.zeros(nx)
+    for t in range(count):
+        for j in range(ny):
+            row = frames[t, j]
+            for i in range(nx):
+                value = float(row[i])
+                size = abs(value)
+                sizes[i] += size
+                lowest[i] = value if value < lowest[i] else lowest[i]
+                largest[i] = size if size > largest[i] else largest[i]
+        if t == 0:
+            first[:] = sizes
+    return lowest, largest, sizes, first
+
+
+def bounds_of(survey: Survey, settings: RolloutSettings) -> Bounds:
+    """Take the bounds of simulations that start from frames like these."""
+    lowest, largest = survey.lowest, survey.largest
     clipping = settings.clip == "on" or (settings.clip == "auto" and lowest >= 0.0 and largest <= 1.0)
     reach = BLOW_UP * max(largest, 1.0)
     return Bounds((*((0.0, 1.0) if clipping else (-reach, reach)), -reach, reach), clipping)
