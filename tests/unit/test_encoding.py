@@ -14,6 +14,7 @@ from video2pde.field import Encoding, Field, Grid
 from video2pde.field.cells import deconvolve_cells
 from video2pde.recording import read_field, read_recording
 from video2pde.recording.encoding import (
+    also_held_back,
     copied_noise,
     correct_b_frames,
     held_back,
@@ -230,3 +231,33 @@ def test_an_encoder_still_shows_in_frames_that_were_put_back(tmp_path: Path, cod
     assert held_back(result.field.values, encoding.level) < 0.01
     assert (encoding.held_back > 0.1) == (codec == "h264")
     assert codec == "h264" or encoding.held_back < 0.02
+
+
+def test_noise_of_luma_does_not_hide_what_is_held_back_of_a_colour() -> None:
+    """A stored difference that lags, of which a channel is the sum with luma and its noise."""
+    noise = np.random.default_rng(2).normal(0, 2e-3, ramp().shape).astype(np.float32)
+    whole = Encoding(LEVEL, held_back(ramp(step=4) + noise, LEVEL))
+    assert whole.held_back == 0.0
+    interpolated = ramp(step=4) + 0.02 * LEVEL * np.sign(noise)  # a neighbour that changed counts a little
+    assert also_held_back(whole, interpolated, LEVEL, 1.0).held_back == pytest.approx(0.75, abs=0.03)
+    assert also_held_back(whole, ramp() + noise, LEVEL, 1.0).held_back < 0.05
+    # what luma shows already stays, and B frames of a film that lags are late
+    assert also_held_back(Encoding(LEVEL, 0.9), ramp(step=4), LEVEL, 1.0).held_back == 0.9
+    marked = Encoding(LEVEL, 0.0, marks(), late_b_frames=False)
+    assert also_held_back(marked, ramp(step=4), LEVEL, 1.0).late_b_frames
+    assert not also_held_back(marked, ramp(), LEVEL, 1.0).late_b_frames
+
+
+@pytest.mark.parametrize("codec", ["ffv1", "h264"])
+def test_a_film_read_in_a_colour_says_what_was_held_back_of_its_differences(tmp_path: Path, codec: str) -> None:
+    """Yellow ink in blue: with the noise of luma hardly a value repeats, and yet what it is made of lags."""
+    camera = Camera(
+        size=(160, 160), frames=80, noise=0.01, crf=18, codec=codec, container="mkv", optics=Optics(yellow=0.9)
+    )
+    result = read_recording(render_film(make_case("A"), tmp_path, camera))
+    encoding = result.field.encoding
+    assert result.channel.name == "b"
+    assert encoding is not None
+    assert held_back(result.field.values, encoding.level) < 0.01
+    assert (encoding.held_back > 0.1) == (codec == "h264")
+    assert codec == "h264" or encoding.held_back < 0.01

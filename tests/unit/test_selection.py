@@ -207,6 +207,20 @@ def test_blocks_alone_do_not_speak_for_a_law_that_predicts_worse_and_fails_furth
         assert (found.chosen, found.verdict) == ("B", "approximation")
 
 
+def test_of_laws_that_fail_more_terms_have_to_predict_better() -> None:
+    """What a camera leaves in a film is followed in training by terms that say nothing of the frames held out."""
+    failing = {"A": judged(False, 4.0), "C": judged(False, 1.5)}
+    equal = {"A": 0.01 * NOISE, "C": 0.01 * NOISE[::-1]}
+    found = choose(equal, tests=failing)
+    assert (found.chosen, found.verdict) == ("A", "approximation")
+    # terms that are earned on held-out frames, or that leave no more than noise, take the smaller law's place
+    assert choose({"A": 0.02, "C": 0.01}, tests=failing).chosen == "C"
+    found = choose(equal, tests={**failing, "C": judged(True, 1.0)})
+    assert (found.chosen, found.verdict) == ("C", "law")
+    # a smaller law needs no such reason
+    assert choose(equal, tests={"A": judged(False, 1.5), "C": judged(False, 4.0)}).chosen == "A"
+
+
 def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smaller_one() -> None:
     """Within the tie the smaller law wins, unless its own rollouts asked for the term and held-out frames agree."""
     within = {"A": 0.0102, "C": 0.01}

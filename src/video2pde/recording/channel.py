@@ -66,12 +66,17 @@ class Channel:
         )
 
 
+def weigh_losses(channel: Channel, header: Header) -> float:
+    """Return the weight of the colour differences that a film's encoder saves on, that of luma being 1; or 0."""
+    if channel.mix is None or header.luma is None or not header.halved:
+        return 0.0
+    return float(np.hypot(*weigh_differences(channel.mix, header.luma)))
+
+
 def warn_of_losses(channel: Channel, header: Header) -> str:
     """Say where a colour that was chosen lies mostly in what a film's encoder saves on; an empty text: it does not."""
-    if not channel.views or channel.mix is None or header.luma is None or not header.halved:
-        return ""
-    weight = float(np.hypot(*weigh_differences(channel.mix, header.luma)))
-    if weight <= COARSE:
+    weight = weigh_losses(channel, header)
+    if not channel.views or weight <= COARSE:
         return ""
     return (
         f"compression counts {weight:.2g} times in the channel {channel.name}: it comes from colour differences, which "

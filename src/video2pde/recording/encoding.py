@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +28,8 @@ STEPS = 120
 """Steps into which a film is divided to see what an encoder holds back."""
 REPEATED = 0.5
 """Changes that an encoder holds back for each share of the noise that it copies: a third to nine tenths were seen."""
+UNCHANGED = 0.1
+"""Share of a stored colour difference's level below which its cell has not changed: its neighbours count in it, too."""
 PIXELS = 2
 """Camera pixels a side, at least, over which noise is averaged before it is compared: encoders drop finer noise."""
 LATE = 0.1
@@ -59,8 +62,21 @@ def measure_encoding(
     return Encoding(level, held, b_frames, late)
 
 
-def held_back(values: Frames, level: float) -> float:
+def also_held_back(found: Encoding, differences: Frames, step: float, stored: float) -> Encoding:
+    """Count what an encoder held back of the colour differences (t, y, x) that a channel lies in, in units of u.
+
+    ``step``: the size of one of their levels; ``stored``: how many of them a cell has. The noise of luma, which the
+    channel has as well, hides it.
+    """
+    held = max(found.held_back, held_back(differences, step, UNCHANGED * step / max(stored, 1.0)))
+    late = found.late_b_frames or (found.b_frames is not None and held > LATE)
+    return replace(found, held_back=held, late_b_frames=late)
+
+
+def held_back(values: Frames, level: float, unchanged: float = 0.0) -> float:
     """Return the share of repeats among the cells that change: values (t, y, x) equal to those of the frame before.
+
+    ``unchanged``: difference up to which they count as equal, for what is interpolated before it is averaged.
 
     Camera noise drowns what an encoder holds back; on a film without noise the picture lags behind, the more so the
     slower it changes. Only cells on a slope of a ``level`` are counted: in them, pixels round to different levels, so
@@ -71,7 +87,7 @@ def held_back(values: Frames, level: float) -> float:
     repeats = counted = 0
     for before, after in pairwise(values):
         sloped = changing & (np.hypot(*np.gradient(after)) > level)
-        repeats += int(np.count_nonzero(sloped & (after == before)))
+        repeats += int(np.count_nonzero(sloped & (np.abs(after - before) <= unchanged)))
         counted += int(np.count_nonzero(sloped))
     return repeats / max(counted, 1)
 

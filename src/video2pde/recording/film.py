@@ -62,6 +62,8 @@ OPEN_OPTIONS = {
     "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi",
     "protocol_whitelist": "file",
 }
+ROUNDING = 1e-6
+"""Sum of a colour's weights below which it holds no luma."""
 # Formats whose first plane is the luma itself, least significant bits first.
 LUMA_PLANE = re.compile(r"^(yuv[aj]?4\d\dp(9|1\d)?(le)?|nv\d\d|gray|gray(9|1\d)le)$")
 
@@ -129,11 +131,12 @@ class PixelFormat:
         return rows[: plane.height, : plane.width]
 
     def _mix(self, frame: VideoFrame, mix: Mix) -> Picture:
-        """Add weighted colours, on the scale of the luma."""
+        """Add weighted colours, on the scale of the luma; with weights whose sum is 0, its differences alone."""
         stored = stored_as(frame.format.name, self.bits)
         frame = frame if frame.format.name == stored else frame.reformat(format=stored)
         middle, scale = np.float32(2.0 ** (self.bits - 1)), 219 / 224 if self.limited else 1.0
-        picture = self._plane(frame, 0).astype(np.float32)
+        plane = self._plane(frame, 0)
+        picture = np.zeros(plane.shape, np.float32) if abs(sum(mix)) < ROUNDING else plane.astype(np.float32)
         differences = [
             np.float32(scale * weight) * (self._plane(frame, number) - middle)
             for number, weight in enumerate(weigh_differences(mix, self.luma), start=1)

@@ -26,7 +26,7 @@ from video2pde.recording.checks import (
 )
 from video2pde.recording.clipping import Clipping, find_clipping, remove_clipping
 from video2pde.recording.edge import restore_edge
-from video2pde.recording.encoding import measure_encoding
+from video2pde.recording.encoding import also_held_back, measure_encoding
 from video2pde.recording.fade import require_light
 from video2pde.recording.illumination import Illumination
 from video2pde.recording.layout import Layout, plan_layout
@@ -265,7 +265,13 @@ def _measure_encoding(
     b_frames = np.array(reading.b_frames[reading.first :]) if any(reading.b_frames) else None
     corrected = any(part is not None and part.corrected for part in (illumination, reading.motion))
     remade = reading.layout.inner[2] / reading.layout.grid.shape[1] if corrected else None
-    return measure_encoding(values, _level(line, reading.header.limit), b_frames, remade)
+    level, differences = _level(line, reading.header.limit), reading.colour_differences()
+    found = measure_encoding(values, level, b_frames, remade)
+    if differences is None:
+        return found
+    values, step = differences
+    (_, _, width, height), (ny, nx) = reading.layout.inner, reading.layout.grid.shape
+    return also_held_back(found, np.float32(abs(line.slope)) * values, step * level, width * height / (4 * ny * nx))
 
 
 def _provenance(reading: Reading) -> Provenance:

@@ -13,6 +13,7 @@ from video2pde.progress import Progress
 from video2pde.recording.base import DamagedError, Header, Picture
 from video2pde.recording.displacement import turn
 from video2pde.recording.dripping import find_end_of_source
+from video2pde.recording.encoding import STEPS
 from video2pde.recording.goodrun import find_good_run
 from video2pde.recording.illumination import even_out, Illumination
 from video2pde.recording.jumps import describe_jump, find_jumps
@@ -261,6 +262,28 @@ class Reading:
                 yield frame.picture
             if progress is not None:
                 progress(index + 1, self.header.frames)
+
+    def colour_differences(self) -> tuple[NDArray[np.float32], float] | None:
+        """Reduce the colour differences that the channel lies in, of frames a given share of the film apart.
+
+        Returns them (t, y, x) in pixel values, and the size of a step; None where the channel lies in luma. In a
+        channel, the noise of luma hides what the encoder held back of them.
+        """
+        found = self.recording.differences()
+        if found is None:
+            return None
+        step, frames = found
+        start, every = self.settings.first + self.settings.every * (self.begin + self.first), self.settings.every
+        count = len(self.recorded) - self.first
+        wanted = {start + every * k for k in range(0, count, max(1, round(count / STEPS)))}
+        reduced = np.empty((len(wanted), *self.layout.grid.shape), np.float32)
+        places = iter(reduced)
+        for index, frame in enumerate(frames):
+            if index in wanted:
+                self.resizer.into(native(self.layout.cut(frame.picture)), next(places))
+            if index == max(wanted):
+                break
+        return reduced, step
 
     def even_out(self, values: NDArray[np.float32]) -> Illumination | None:
         """Divide the light out of the reduced frames, in place, where it changes or is uneven."""

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from video2pde.errors import InputError
 from video2pde.recording.base import Colourful, Frame, Header, Picture
-from video2pde.recording.channel import best_channel, Channel, LUMA, name_channel, PLACES, warn_of_losses
+from video2pde.recording.channel import (
+    best_channel,
+    Channel,
+    COARSE,
+    LUMA,
+    name_channel,
+    PLACES,
+    warn_of_losses,
+    weigh_losses,
+)
 from video2pde.recording.falsecolour import FalseColour
 from video2pde.recording.response import choose_response, to_light
 from video2pde.settings import RecordingSettings
@@ -27,7 +36,7 @@ class Seen:
     def __init__(self, recording: Colourful, settings: RecordingSettings) -> None:
         self.path = recording.path
         self.channel = choose_channel(recording, settings)
-        self._original = recording.header
+        self._original, self._colourful = recording.header, recording
         self._recording = recording if self.channel.mix is None else recording.mixed(self.channel.mix)
         self.response, self._note = choose_response(settings.response, self._original)
         self._levels: NDArray[np.float32] | None = None
@@ -47,6 +56,17 @@ class Seen:
     def losses(self) -> str:
         """What the chosen channel costs in a compressed film, in words; empty where it is nothing to speak of."""
         return warn_of_losses(self.channel, self._original)
+
+    def differences(self) -> tuple[float, Iterator[Frame]] | None:
+        """Return the size of a step of the stored colour differences, in levels of luma, and the frames of these alone.
+
+        None where the channel does not lie mostly in differences that an encoder saves on.
+        """
+        weight, mix, luma = weigh_losses(self.channel, self._original), self.channel.mix, self._original.luma
+        if weight <= COARSE or mix is None or luma is None:
+            return None
+        alone = tuple(own - grey for own, grey in zip(mix, luma, strict=True))
+        return weight, self._colourful.mixed(alone).frames()
 
     @cached_property
     def header(self) -> Header:

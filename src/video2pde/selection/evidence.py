@@ -76,13 +76,19 @@ class Evidence:
 
         Rollouts follow what an encoder adds to a film, too, with terms that mean nothing. A law that predicts the
         validation window clearly worse, and fails further at some other scale of its test of fit, is none to be passed
-        over for.
+        over for; nor is one of more terms that predicts that window no better.
         """
         own = self.tests.get(candidate.library)
         if own is None or own.passes:
             return False
         tested = [c for c in others if c is not candidate and c.library in self.tests]
-        return any(leaves_less(self.tests[c.library], own) for c in tested if not self._worse_beyond(c, candidate))
+        rivals = [c for c in tested if not (self._worse_beyond(c, candidate) or self._unearned(c, candidate))]
+        return any(leaves_less(self.tests[c.library], own) for c in rivals)
+
+    def _unearned(self, larger: Candidate, candidate: Candidate) -> bool:
+        """Tell whether a law has more terms than another, fails its test as well, and predicts no better with them."""
+        more = len(larger.terms) > len(candidate.terms)
+        return more and not self.passes(larger) and not self.predicts_worse(candidate, larger)
 
     def _worse_beyond(self, first: Candidate, second: Candidate) -> bool:
         """Tell whether a law is worse than another outside the blocks: on held-out frames, and where it fails most."""
