@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from video2pde.field import Grid
 from video2pde.recording.illumination import measure_illumination
-from video2pde.recording.synth import Case, exact_field, make_case
+from video2pde.recording.surface import fit_surface
+from video2pde.recording.synth import Case, exact_field, make_case, Plume
 
 GRID, TIMES = Grid(80, 80, 200.0, 200.0), np.linspace(0, 34, 120)
 Y, X = np.meshgrid(np.linspace(-1, 1, 80), np.linspace(-1, 1, 80), indexing="ij")
@@ -128,6 +131,20 @@ def test_uneven_light_is_continued_under_the_plume(flat) -> None:
     assert everything.flat is not None
     assert np.abs(everything.flat / (flat / flat.max()) - 1).max() < 4e-3
     assert error(everything, (1 - 0.1 * ALONG) * FLICKER) < 2e-3
+
+
+def test_a_tail_too_faint_to_tell_from_light_does_not_bend_the_surface() -> None:
+    """Diffusion from many spots: beside the plume a background that is dimmed by less than shows."""
+    spots = Plume(0.7, 41, 7, 1.0, "spots")
+    flat = 1 - 0.15 * (Y**2 + X**2)
+    frames = film(replace(make_case("A", coefficients={"laplacian": 2.0}), plume=spots), flat=flat)
+    found = measure_illumination(frames, "auto", bright=False, white=255.0)
+    assert found is not None
+    assert found.flat is not None
+    assert np.abs(found.flat / (flat / flat.max()) - 1).max() < 5e-4
+    near, _ = fit_surface(frames, found.gain, found.background)  # up to the plume
+    assert near is not None
+    assert np.abs(near / (flat / flat.max()) - 1).max() > 1e-3
 
 
 def test_a_picture_without_background_tells_nothing() -> None:

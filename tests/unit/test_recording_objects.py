@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from video2pde.field import Grid
-from video2pde.recording import read_recording
+from video2pde.recording import objects, read_recording
 from video2pde.recording.layout import Layout
 from video2pde.recording.objects import bridge, fill, largest_rectangle, look_for_objects
 from video2pde.report.content.camera import _left_out
@@ -112,6 +112,38 @@ def test_what_stands_in_the_plume_is_masked(kind: str) -> None:
     assert found.hidden[where > 0.1].all()
     assert found.hidden.mean() < 0.06
     assert np.abs(grey(light) - grey(plain)).mean(axis=0)[~found.hidden].max() < 2.0  # of 219 levels
+
+
+@pytest.mark.parametrize(("radius", "slope"), [(4.0, 8.0), (5.0, 2.0)])
+def test_an_edge_narrower_than_a_cell_shows_things_as_wide_as_a_plume(
+    radius: float, slope: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between filters as wide as the thing itself more is seen than at its edge, which no plume has."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    where = 0.5 * (1 + np.tanh(slope * (radius - np.hypot(y - 38, x - 62))))
+    frames = grey(spreading() + 0.1 * where)
+    found = look_for_objects(frames, 16.0)
+    assert found is not None
+    assert (found.specks, found.larger + found.others) == (0, 1)
+    assert found.hidden[where > 0.1].all()
+    assert found.hidden.mean() < 0.03
+    monkeypatch.setattr(objects, "CRISP", np.inf)
+    assert look_for_objects(frames, 16.0) is None
+
+
+def test_a_speck_that_goes_out_of_focus_is_masked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dot of its rim stays the same while the rest fades: the dot is not all that there is."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    squared, width = (y - 20) ** 2 + (x - 20) ** 2, np.linspace(1.2, 2.0, FRAMES)[:, None, None]
+    frames = grey(spreading() * (1 - 0.6 * (1.2 / width) ** 2 * np.exp(-squared / (2 * width**2))))
+    found = look_for_objects(frames, 16.0)
+    assert found is not None
+    assert (found.specks, found.others) == (0, 1)
+    assert found.hidden[squared < 9].all()
+    monkeypatch.setattr(objects, "KNOWN", 1e-9)
+    partly = look_for_objects(frames, 16.0)
+    assert partly is not None
+    assert not partly.masked
 
 
 def test_a_brighter_place_is_no_speck() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
 
 from video2pde.blocks import means_between
 
@@ -32,10 +33,19 @@ class Background:
     block: float
     level: float
 
+    @property
+    def inner(self) -> NDArray[np.bool_]:
+        """The cells (y, x) a block away from what changes, where no tail of a plume takes light; all, if few are left.
+
+        A tail that is too faint to tell from light still bends a surface that is continued under the plume.
+        """
+        inner = ~binary_dilation(~self.cells, iterations=_block_size(self.cells.shape))
+        return inner if 2 * inner.sum() >= self.cells.sum() else self.cells
+
 
 def find_background(intensity: NDArray[np.float32]) -> Background | None:
     """Find the background of frames (t, y, x); None where there is too little of it."""
-    size = max(1, round(max(intensity.shape[1:]) / BLOCKS))
+    size = _block_size(intensity.shape[1:])
     starts = [np.arange(0, max(1, n - size // 2), size) for n in intensity.shape[1:]]
     blocks = means_between(intensity, starts)
     seen = _find_still(blocks)
@@ -47,6 +57,11 @@ def find_background(intensity: NDArray[np.float32]) -> Background | None:
     rows, columns = (np.diff(np.append(start, n)) for start, n in zip(starts, intensity.shape[1:], strict=True))
     cells = np.repeat(np.repeat(still, rows, axis=0), columns, axis=1)
     return Background(cells, measured, float(block / np.sqrt(still.sum())), block, float(np.median(levels[still])))
+
+
+def _block_size(shape: tuple[int, ...]) -> int:
+    """Return the side of a block, in cells."""
+    return max(1, round(max(shape) / BLOCKS))
 
 
 def _find_still(blocks: Array) -> tuple[NDArray[np.bool_], Array] | None:

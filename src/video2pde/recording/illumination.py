@@ -172,7 +172,7 @@ def measure_illumination(
             f"the background {_tell_slow(course.slow)}; light that changes and dye that decays or grows look alike "
             "here: set recording.illumination to gain if it is the light, to none if it is not"
         )
-    flat, uneven = (None, 0.0) if mode in ("gain", "auto gain", "none") else fit_surface(intensity, gain, seen.cells)
+    flat, uneven = (None, 0.0) if mode in ("gain", "auto gain", "none") else fit_surface(intensity, gain, seen.inner)
     flat = flat if uneven > UNEVEN or mode in ("flat", "gain+flat") else None
     if flat is not None:
         notes.append(f"uneven light: brightness varies by {uneven:.1%} over the picture, and was divided out")

@@ -43,11 +43,17 @@ ALIKE = 0.1
 """The same for the share of light that an object takes, which does not change at all."""
 SHARP = 0.8
 """Share of what is seen between filters twice as wide that it must have: a plume shows more there."""
+CRISP = 0.45
+"""Share of it that the finer filter must take out of an edge narrower than a cell, however large what it bounds: of
+what spreads, that was never more than 0.23."""
 REACH = 3
 """Cells by which an object is larger than what stands out of it."""
 SPECK, SPECK_CELLS, DUSTY = 0.18, 18, 0.15
 """Share of the picture's shorter side, and cells, up to which an object is a speck; share of all cells that specks may
 cover."""
+KNOWN = 0.5
+"""Share of a speck in what was found before from which it is found again: of one that is blurred in the course of the
+film, a dot of the rim may look as if it stayed the same."""
 OPAQUE = 0.1
 """Share of the light below which nothing is left to divide."""
 LEAST_KEPT, MOST_LOST = 0.5, 0.03
@@ -127,12 +133,16 @@ class Objects:
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """Fine structure at the beginning and at the end of a film, (y, x), where it is sharp, and what is none yet."""
+    """Fine structure at the beginning and at the end of a film, (y, x), where it is sharp, and what is none yet.
+
+    ``crisp``: an edge narrower than a cell is near, at both ends.
+    """
 
     first: Array
     last: Array
     sharp: NDArray[np.bool_]
     sharp_last: NDArray[np.bool_]
+    crisp: NDArray[np.bool_]
     level: float
 
     @property
@@ -143,13 +153,18 @@ class _Ends:
 def _compare_ends(frames: NDArray[np.floating]) -> _Ends:
     third = max(1, len(frames) // 3)
     ends = [part.mean(axis=0, dtype=np.float64) for part in (frames[:third], frames[-third:])]
-    first, last = (gaussian_filter(end, FINE) - gaussian_filter(end, COARSE) for end in ends)
+    fine = [gaussian_filter(end, FINE) for end in ends]
+    first, last = (end - gaussian_filter(whole, COARSE) for whole, end in zip(ends, fine, strict=True))
+    crisp = [
+        maximum_filter(np.abs(whole - end), 3) > CRISP * maximum_filter(np.abs(seen), 3)
+        for whole, end, seen in zip(ends, fine, (first, last), strict=True)
+    ]
     noise = float(np.median(np.abs(np.diff(frames[:: max(1, len(frames) // 40)], axis=0)))) / 0.95
     level = NOISE * noise / (2 * np.sqrt(np.pi) * FINE * np.sqrt(third))
     level = max(level, RANGE * float(np.ptp(ends[0])))
     size = np.minimum(np.abs(first), np.abs(last))
     broad = [maximum_filter(np.abs(gaussian_filter(end, COARSE) - gaussian_filter(end, 2 * COARSE)), 3) for end in ends]
-    return _Ends(first, last, size > SHARP * broad[0], size > SHARP * broad[1], level)
+    return _Ends(first, last, size > SHARP * broad[0], size > SHARP * broad[1], crisp[0] & crisp[1], level)
 
 
 def find_static(frames: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -170,7 +185,8 @@ def _in_place(ends: _Ends) -> NDArray[np.bool_]:
 
     alike = near(first * last) > SAME_PLACE * np.sqrt(np.maximum(near(first**2) * near(last**2), 0.0))
     faded = ends.size < FADED * np.maximum(np.abs(first), np.abs(last))
-    return np.asarray(ends.sharp & ends.sharp_last & (ends.size > ends.level) & alike & ~faded & (first * last > 0))
+    edge = (ends.sharp & ends.sharp_last) | ends.crisp
+    return np.asarray(edge & (ends.size > ends.level) & alike & ~faded & (first * last > 0))
 
 
 def look_for_objects(values: Frames, black: float, whole: tuple[int, ...] | None = None) -> Objects | None:
@@ -188,7 +204,7 @@ def look_for_objects(values: Frames, black: float, whole: tuple[int, ...] | None
     other, wide, others, wider = _sort(standing, small | large, large)
     large, larger = large | wide, larger + wider
     other, others = other | unlike, others + mixed
-    small, taken = _far_from(small, other)
+    small, taken = _far_from(_apart_from(small, large), other)
     other, specks = _close(other | taken), label(small)[1]
     if not specks + larger + others:
         return None
@@ -210,7 +226,7 @@ def _sort(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], int, int]:
     """Sort what stands out into specks and larger objects: their cells (y, x), and how many there are of each.
 
-    Specks that lie on what is ``known`` are left out, larger ones on what is ``known_large`` not counted again.
+    Specks that are mostly ``known`` are left out, larger ones on what is ``known_large`` not counted again.
     """
     static = binary_dilation(marked, iterations=REACH)
     pieces, _ = label(static)
@@ -221,7 +237,7 @@ def _sort(
         if max(part.stop - part.start for part in box) > longest:
             large |= piece
             larger += known_large is None or not (piece & known_large).any()
-        elif known is None or not (piece & known).any():
+        elif known is None or (piece & known).sum() < KNOWN * piece.sum():
             small |= piece
             specks += 1
     return small, large, specks, larger
@@ -235,6 +251,12 @@ def _find_unlike(
     votes = [np.bincount(pieces[marked], minlength=count + 1)[1:] for marked in (alike, other)]
     numbers = np.flatnonzero(votes[1] > votes[0]) + 1
     return np.isin(pieces, numbers), len(numbers)
+
+
+def _apart_from(small: NDArray[np.bool_], large: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Leave out specks that lie on a larger object: they are a part of its edge."""
+    pieces, _ = label(small)
+    return np.asarray(small & ~np.isin(pieces, np.unique(pieces[small & large])))
 
 
 def _far_from(small: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
