@@ -1,7 +1,8 @@
 """What a camera does to a film of diffusion (A) and of front-like spreading (C), as data (see ``films``).
 
-Both sets were fixed before a film of theirs was run. The first has the strengths of the table of deviations, with seeds
-of its own. The second, to check on, has other laws, plumes, strengths, seeds and another encoder.
+All sets were fixed before a film of theirs was run. The first has the strengths of the table of deviations, with seeds
+of its own. The second, to check on, has other laws, plumes, strengths, seeds and another encoder. What was wrong there
+was mended, so that a third one was fixed, with pictures that are not square.
 """
 
 from __future__ import annotations
@@ -85,6 +86,24 @@ AGAIN: dict[str, tuple[float, ...]] = {
     "rod": (0.04,),
     "glare": (0.15,),
 }
+THIRD: dict[str, tuple[float, ...]] = {
+    "flicker": (0.025,),
+    "dimming": (0.08,),
+    "exposure": (0.5,),
+    "vignetting": (0.25,),
+    "gamma": (1.6, NAMED_GAMMA),
+    "shake": (0.8, 1.8),
+    "handheld": (0.35,),
+    "dust": (20,),
+    "walls": (0.6,),
+    "saturation": (0.12,),
+    "focus": (1.8,),
+    "yellow": (0.87,),
+    "source": (0.025,),
+    ALL: (1, 2),
+    "rod": (0.06,),
+    "glare": (0.25,),
+}
 CAMERA_SETS: dict[SET, CameraSet] = {
     "camera": CameraSet(
         "camera",
@@ -109,5 +128,20 @@ CAMERA_SETS: dict[SET, CameraSet] = {
         },
         AGAIN,
         Camera(size=(PIXELS, PIXELS), frames=FRAMES, noise=NOISE, crf=21, seed=7000, codec="h265"),
+    ),
+    "camera third": CameraSet(
+        "camera third",
+        {
+            "A": replace(
+                make_case("A", coefficients={"laplacian": 1.2}, drift=(-0.15, -0.1), background=0.12),
+                plume=Plume(0.72, 51, 6, 1.0, "hook"),
+            ),
+            "C": replace(
+                make_case("C", coefficients={"grad_squared": 8.0, "laplacian": 0.9}, drift=(0.12, 0.15)),
+                plume=Plume(0.68, 53, 8, 1.0, "spots"),
+            ),
+        },
+        THIRD,
+        Camera(size=(232, 256), frames=FRAMES, noise=NOISE, crf=22, seed=8000),
     ),
 }

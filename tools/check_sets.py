@@ -8,7 +8,19 @@ from typing import Literal
 
 from video2pde.recording.synth import Camera, Case, make_case, Optics, Plume
 
-SET = Literal["tuning", "check", "second", "third", "fourth", "fifth", "flows", "flow check", "camera", "camera again"]
+SET = Literal[
+    "tuning",
+    "check",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "flows",
+    "flow check",
+    "camera",
+    "camera again",
+    "camera third",
+]
 PIXELS, FRAMES, NOISE = 240, 200, 0.01
 
 

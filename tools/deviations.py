@@ -1,6 +1,6 @@
 """Run the whole pipeline on films with one broken assumption each, and count who was sure and wrong.
 
-Usage: python tools/deviations.py --set tuning|check|second|third|fourth|fifth|camera|"camera again"
+Usage: python tools/deviations.py --set tuning|check|second|third|fourth|fifth|camera|"camera again"|"camera third"
            [--only TEXT] [--workers N] [--page FILE]
 
     right                 verdict ``law``, the film's terms, every true coefficient inside its interval

@@ -18,7 +18,7 @@ from video2pde.drift import estimate_drift
 from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
-from video2pde.fit.effects import Context, contrasts, immobile
+from video2pde.fit.effects import Context, contrasts, immobile, memory
 from video2pde.fit.explain import _response_like, ask_suspects, Asked, name_cause, undecided
 from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
@@ -167,6 +167,17 @@ def test_what_stays_is_taken_from_the_law_and_from_the_drift() -> None:
         column = immobile(Context(view, replace(fit, coefficients=true)))[:, 0]
         assert left @ column / (column @ column) == pytest.approx(share, rel=0.25)
         assert np.linalg.norm(left - share * column) < 0.35 * np.linalg.norm(left)
+
+
+@pytest.mark.parametrize("law", ["A", "C"])
+def test_memory_leaves_a_law_its_mean_rate(law: str) -> None:
+    """What was before is most of what is: beside it, a law would be left with hardly any rate of its own."""
+    view, fit = look(filmed(law, ""), LAWS[law], law)
+    rate = view.columns([*fit.names]) @ np.array([fit.coefficients[name] for name in fit.names])
+    columns = memory(Context(view, fit))
+    share = rate @ columns / (rate @ rate)
+    assert np.abs(share).max() < 0.15
+    assert np.linalg.norm(columns, axis=0).max() > 0.1 * np.linalg.norm(rate)
 
 
 def test_a_response_curve_is_named_or_taken_for_the_term_that_it_makes() -> None:

@@ -221,6 +221,19 @@ def test_of_laws_that_fail_more_terms_have_to_predict_better() -> None:
     assert choose(equal, tests={"A": judged(False, 1.5), "C": judged(False, 4.0)}).chosen == "A"
 
 
+def test_terms_that_may_be_zero_do_not_make_a_law_of_one_that_fails() -> None:
+    """Plain diffusion that leaves a hair too much is an approximation, not one of two laws with a term of nothing."""
+    errors = {"A": 0.01, "C": 0.01, "C-alt": 0.01}
+    tests = {"A": judged(False), "C": judged(True), "C-alt": judged(True)}
+    parts = {name: tuple(zip((CATALOGUE[n] for n in TERMS[name]), UNSURE, strict=True)) for name in ("C", "C-alt")}
+    idle = choose(errors, tests=tests, own=parts)
+    assert (idle.chosen, idle.verdict) == ("A", "approximation")
+    # one that passes with terms that are there is taken as before, and so are laws without a smaller one beside them
+    assert choose(errors, tests=tests, own={"C": parts["C"]}).verdict == "ambiguous"
+    two = {name: errors[name] for name in ("C", "C-alt")}
+    assert choose(two, tests=tests, own=parts).verdict == "ambiguous"
+
+
 def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smaller_one() -> None:
     """Within the tie the smaller law wins, unless its own rollouts asked for the term and held-out frames agree."""
     within = {"A": 0.0102, "C": 0.01}

@@ -292,7 +292,10 @@ def anisotropy(c: Context) -> Array:
 
 
 def memory(c: Context) -> Array:
-    """What the law did in the past goes on: ∫ exp(−(t − s)/τ) L(u)(s) ds, for two τ."""
+    """What the law did in the past goes on: ∫ exp(−(t − s)/τ) L(u)(s) ds, for two τ.
+
+    Less as much of the law itself as that is on average, so that coefficients keep their meaning: the mean rate.
+    """
     rate = c.view.law_series(c.law.coefficients)
     value, _ = c.view.kernels
     half = len(value) // 2
@@ -302,6 +305,7 @@ def memory(c: Context) -> Array:
         past = np.zeros_like(rate)
         for k in range(1, rate.shape[1]):
             past[:, k] = keep * past[:, k - 1] + (1 - keep) * rate[:, k - 1]
+        past -= rate * np.mean(1 - keep ** np.arange(rate.shape[1]))
         windows = c.view.centres[:, :1] + np.arange(-half, half + 1)[None]
         columns.append(past[c.view.place[:, None], windows] @ value)
     return np.stack(columns, axis=1)

@@ -155,7 +155,7 @@ def _choose(candidates: tuple[Candidate, ...], evidence: Evidence, tolerance: fl
     usable = evidence.one_of_each([c for c in candidates if c.admissible and evidence.usable(c)])
     # a law that leaves no more than noise is not passed over for one that does
     passing = [c for c in usable if evidence.passes(c)]
-    admissible = passing or usable
+    admissible = evidence.in_place_of_idle(passing, usable) or usable
     if evidence.searched and passing:
         # the larger ones are the luckiest of very many sets of terms: that they predict a little better says nothing
         # and of as many terms those that fit compete, though an effect be suspected beside: who fits worse hides more
