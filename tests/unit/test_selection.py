@@ -229,9 +229,22 @@ def test_terms_that_may_be_zero_do_not_make_a_law_of_one_that_fails() -> None:
     idle = choose(errors, tests=tests, own=parts)
     assert (idle.chosen, idle.verdict) == ("A", "approximation")
     # one that passes with terms that are there is taken as before, and so are laws without a smaller one beside them
-    assert choose(errors, tests=tests, own={"C": parts["C"]}).verdict == "ambiguous"
+    better = {**errors, "A": 0.0102}
+    assert choose(better, tests=tests, own={"C": parts["C"]}).verdict == "ambiguous"
     two = {name: errors[name] for name in ("C", "C-alt")}
     assert choose(two, tests=tests, own=parts).verdict == "ambiguous"
+
+
+def test_terms_that_nothing_speaks_for_do_not_make_a_law_of_one_that_fails() -> None:
+    """A term has to be known, and to tell on held-out frames or in blocks of the training window."""
+    equal = {"A": 0.01 * NOISE, "C": 0.01 * NOISE[::-1]}
+    found = choose(equal, tests={"A": judged(False), "C": judged(True)})
+    assert (found.chosen, found.verdict) == ("A", "approximation")
+    for errors, left in (({"A": 0.0102, "C": 0.01}, 1.0), (equal, 1.2)):
+        found = choose(errors, tests={"A": judged(False, left), "C": judged(True)})
+        assert (found.chosen, found.verdict) == ("C", "law")
+    # a law that passes itself needs no such reason to be the simpler one
+    assert choose(equal, tests={"A": judged(True), "C": judged(True)}).chosen == "A"
 
 
 def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smaller_one() -> None:

@@ -72,14 +72,28 @@ class Evidence:
         return sure and self.fits(small) and self.passes(larger) and self.predicts_worse(small, larger)
 
     def in_place_of_idle(self, passing: Sequence[Candidate], usable: Sequence[Candidate]) -> list[Candidate]:
-        """Put smaller laws in the place of those that pass, where all of these have further terms that may be zero.
+        """Put smaller laws in the place of those that pass, where the further terms of all of these say nothing.
 
         Such a law says no more than the smaller one, which leaves a hair more than noise may: that is to be said of it.
         """
-        smaller = [[s for s in usable if _only_idle_terms(c, s)] for c in passing]
+        smaller = [[s for s in usable if self._adds_nothing(c, s)] for c in passing]
         if self.searched or not all(smaller):
             return list(passing)
         return list(dict.fromkeys(s for found in smaller for s in found))
+
+    def _adds_nothing(self, larger: Candidate, small: Candidate) -> bool:
+        """Tell whether a law is a smaller one with further terms that may be zero, or that nothing speaks for.
+
+        What speaks for them is that the law predicts the validation window better, or leaves less of the training one.
+        """
+        more = set(larger.terms) - set(small.terms)
+        if not more or set(small.terms) - set(larger.terms):
+            return False
+        if all(larger.estimates[name].low <= 0 <= larger.estimates[name].high for name in more):
+            return True
+        tests = [self.tests.get(c.library) for c in (larger, small)]
+        less = tests[0] is not None and tests[1] is not None and leaves_less(tests[0], tests[1], clearly=False)
+        return not (less or self.predicts_worse(small, larger))
 
     def leaves_more(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
         """Tell whether another law leaves clearly less of the training window, block by block.
@@ -145,14 +159,6 @@ class Evidence:
         if tests[0] is not None and tests[1] is not None and leaves_less(tests[0], tests[1], clearly=not self.searched):
             return True
         return self.predicts_worse(rival, winner) or self.trains_worse(rival, winner)
-
-
-def _only_idle_terms(larger: Candidate, small: Candidate) -> bool:
-    """Tell whether a law is a smaller one with further terms whose coefficients may be zero."""
-    more = set(larger.terms) - set(small.terms)
-    if not more or set(small.terms) - set(larger.terms):
-        return False
-    return all(larger.estimates[name].low <= 0 <= larger.estimates[name].high for name in more)
 
 
 def leaves_less(first: FitTest, second: FitTest, clearly: bool = True) -> bool:
