@@ -33,6 +33,30 @@ def test_one_scene_is_kept_whole() -> None:
     assert find_good_run((frames * lamp[:, None, None]).astype(np.float32), 0.0) is None
 
 
+def shaken(shake: float) -> NDArray[np.float32]:
+    """Return a disc, steep at first, as a camera sees it that shakes by so many pixels (rms)."""
+    shifts = np.random.default_rng(4).normal(0, shake, (FRAMES, 2))
+    y, x = np.mgrid[:96, :128] + 0.5
+    away = [np.hypot(y - 50 - dy, x - 60 - dx) for dy, dx in shifts]
+    discs = [0.85 - 0.6 / (1 + np.exp((r - 25) / (1.5 + 0.2 * k))) for k, r in enumerate(away)]
+    return (255 * np.stack(discs)).astype(np.float32)
+
+
+def test_a_camera_that_shakes_shows_one_scene() -> None:
+    """A steep edge that moves by a few pixels changes blocks by a fifth of the light: nothing came into the picture."""
+    frames = shaken(1.0)
+    jumps = np.abs(np.diff(frames.reshape(FRAMES, 24, 4, 32, 4).mean(axis=(2, 4)), axis=0)) / 216
+    assert (jumps > 0.12).mean(axis=(1, 2)).max() > 0.02
+    assert find_good_run(frames, 0.0) is None
+    for k in range(40, 50):
+        frames[k, 40:70, : 6 * (6 - abs(k - 45)) + 6] = 30
+    found = find_good_run(frames, 0.0)
+    assert found is not None
+    assert found.first == 0
+    assert 20 <= found.stop <= 40
+    assert "something is in the picture" in found.reasons[0]
+
+
 def test_a_small_change_that_stays_is_no_other_scene() -> None:
     frames = scene()
     frames[25:, 5:15, 5:15] = 40  # a drop falls in

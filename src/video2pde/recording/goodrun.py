@@ -3,7 +3,7 @@
 What spreads changes little from one frame to the next. Where a block of the picture changes by more than an eighth of
 the light at once, something else came: a hand, if the scene is the same again afterwards; another scene, if most of the
 picture stays different. A change of a small part that stays (a bleach, a drop that falls in) is not judged here, nor is
-a film that begins or ends in black.
+a film that begins or ends in black. Steep edges that a shaking camera moves are the same scene.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ ALSO_DIMMER, DIMMER = 0.1, 0.3  # ... or this share, where the light changes by 
 SAME = 0.05  # ... and below which the scene is the same again
 NEAR = 12  # frames within which changes belong together
 FEWEST = 12  # frames of a run that is worth keeping
+FARTHEST = 2.0  # blocks by which a camera that shakes may move the picture from one frame to the next
+MOVED = 0.75  # share of all change that such a motion explains
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ def find_good_run(frames: NDArray[np.float32], black: float) -> GoodRun | None:
     if len(frames) < 2 * FEWEST:
         return None
     starts = [np.unique(np.linspace(0, n, SIDE, endpoint=False).astype(int)) for n in frames.shape[1:]]
-    light = means_between(frames, starts).reshape(len(frames), -1) - black
+    blocks = means_between(frames, starts)
+    light = blocks.reshape(len(frames), -1) - black
     usual = float(np.median(np.percentile(light, 75, axis=1)))
     if usual <= 0:
         return None
@@ -56,6 +59,8 @@ def find_good_run(frames: NDArray[np.float32], black: float) -> GoodRun | None:
     dark = level < BLACK
     light = light / np.maximum(level, BLACK)[:, None]  # a lamp that flickers or jumps is no other scene
     touched = (np.abs(np.diff(light, axis=0)) > CHANGE).mean(axis=1) > TOUCHED
+    foreign = [k for k in np.flatnonzero(touched) if not _only_moved(*light[k : k + 2].reshape(2, *blocks.shape[1:]))]
+    touched &= [any(abs(k - other) <= NEAR for other in foreign) for k in range(len(touched))]
     touched |= dark[1:] | dark[:-1]
     bad = np.zeros(len(frames), dtype=bool)
     cuts: list[int] = []
@@ -70,6 +75,16 @@ def find_good_run(frames: NDArray[np.float32], black: float) -> GoodRun | None:
         return None
     run = max(_runs(bad, cuts), key=lambda ends: ends[1] - ends[0])
     return GoodRun(run[0], run[1], tuple(reasons)) if run[1] - run[0] >= FEWEST else None
+
+
+def _only_moved(before: Array, after: Array) -> bool:
+    """Tell whether the picture (y, x), moved as a whole, changes as it does: a camera that shakes."""
+    change = (after - before).ravel()
+    slopes = np.stack([slope.ravel() for slope in np.gradient((before + after) / 2)], axis=1)
+    shift = np.linalg.lstsq(slopes, change, rcond=None)[0]
+    left = change - slopes @ shift
+    moved = np.hypot(*shift) <= FARTHEST and np.sum(left**2) <= (1 - MOVED) * np.sum(change**2)
+    return bool(moved and (np.abs(left) > CHANGE).mean() <= TOUCHED)
 
 
 def _judge(light: Array, level: Array, first: int, last: int) -> str:
