@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import as_completed, Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, ExitStack
@@ -24,8 +24,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-HANDED_OVER = 16
-"""Pieces of work that each thread is handed over, at most."""
 
 
 def count_workers(workers: int | Literal["auto"]) -> int:
@@ -90,21 +88,33 @@ def map_threads(
     shares out itself it does alone.
     """
     todo = list(items)
-    most = _Run.threads if workers == "run" else count_workers(workers)
-    if min(most, len(todo)) <= 1 or getattr(_HERE, "shared_out", False):
+    most = min(_Run.threads if workers == "run" else count_workers(workers), len(todo))
+    if most <= 1 or getattr(_HERE, "shared_out", False):
         return [function(item) for item in todo]
-    # several at a time where there are many: handing one over takes longer than some take
-    together = -(-len(todo) // (HANDED_OVER * most))
-    parts = [todo[begin : begin + together] for begin in range(0, len(todo), together)]
-    futures = [_threads(most).submit(_work_alone, function, part) for part in parts]
+    results: list[Any] = [None] * len(todo)
+    # each thread takes the next item when it is done with one: waking a thread for each takes longer than some take
+    numbers = iter(range(len(todo)))
+
+    def work() -> None:
+        with _alone():
+            try:
+                for number in numbers:
+                    results[number] = function(todo[number])
+            except BaseException:
+                for _ in numbers:  # what is left is not begun
+                    pass
+                raise
+
+    futures = [_threads(most - 1).submit(work) for _ in range(most - 1)]
     try:
-        return [result for future in futures for result in future.result()]
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        # nothing goes on in arrays that the caller lets go
-        wait(futures)
-        raise
+        work()
+    finally:
+        # nothing goes on in arrays that the caller lets go; who has not begun, because others keep it busy, need not
+        begun = [future for future in futures if not future.cancel()]
+        wait(begun)
+    for future in begun:
+        future.result()
+    return results
 
 
 class _Run:
@@ -126,9 +136,14 @@ def threads_of_run(workers: int | Literal["auto"]) -> Iterator[None]:
 _HERE = threading.local()
 
 
-def _work_alone(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let this thread do alone what it would share out."""
     _HERE.shared_out = True
-    return [function(item) for item in items]
+    try:
+        yield
+    finally:
+        _HERE.shared_out = False
 
 
 @cache

@@ -21,6 +21,7 @@ from video2pde.calibration.replicates import linear_world, refit, Sample
 from video2pde.field import Light
 from video2pde.recording.synth import noisy
 from video2pde.resampling import draw_blocks, politis_white
+from video2pde.rollout.together import SideBySide
 
 OPTIONS = SETTINGS.calibration
 Posed = tuple[Problem, list[float], Fit]
@@ -55,6 +56,38 @@ def test_every_frame_is_drawn_about_as_often() -> None:
         np.add.at(counts, draw_blocks(100, 10, np.random.default_rng(seed)), 1)
     inner = counts[10:-10]
     assert np.abs(inner / inner.mean() - 1).max() < 0.3
+
+
+def test_sums_of_the_compiled_pass_are_those_of_frames_written_down(
+    posed: Posed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, _, fit = posed
+    world = linear_world(problem, fit)
+    assert not isinstance(world, str)
+    frames, rng = len(problem.window.times), np.random.default_rng(2)
+    residuals = rng.normal(0, 1, problem.window.values.shape).astype(np.float32)
+    sample = Sample(residuals, rng.uniform(0.005, 0.02, frames), rng.integers(0, frames, (3, frames)))
+    [quick] = refit(world, [sample])
+    monkeypatch.setattr(SideBySide, "stacked", property(lambda _: False))
+    [plain] = refit(world, [sample])
+    for one, other in zip(quick, plain, strict=True):
+        assert not isinstance(one, str)
+        assert not isinstance(other, str)
+        np.testing.assert_allclose(one[0], other[0], rtol=1e-6)
+        np.testing.assert_allclose(one[1], other[1], rtol=1e-5, atol=1e-7)
+    assert np.ptp([draw[0][0] for draw in quick if not isinstance(draw, str)]) > 1e-4
+
+
+def test_a_replicate_whose_rollout_fails_is_told_with_its_frame(posed: Posed) -> None:
+    problem, _, fit = posed
+    world = linear_world(problem, fit)
+    assert not isinstance(world, str)
+    frames = len(problem.window.times)
+    wild = np.random.default_rng(4).normal(0, 1e6, problem.window.values.shape).astype(np.float32)
+    told, fine = refit(world, [Sample(wild, np.full(frames, size), np.zeros((1, frames), int)) for size in (1.0, 0.0)])
+    assert isinstance(told[0], str)
+    assert "failed before frame" in told[0]
+    assert not isinstance(fine[0], str)
 
 
 def test_automatic_blocks_grow_with_the_memory_of_a_series() -> None:

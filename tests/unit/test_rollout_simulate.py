@@ -10,9 +10,11 @@ import pytest
 
 from video2pde.errors import InputError
 from video2pde.field import Grid
+from video2pde.flow import Flow, FlowShape
 from video2pde.rollout.model import Model
 from video2pde.rollout.simulate import predict_one_step, simulate, simulate_batch, simulate_chunks
 from video2pde.rollout.task import Scheme
+from video2pde.rollout.together import SideBySide
 from video2pde.settings import RolloutSettings
 
 GRID = Grid(24, 32, 24.0, 32.0)
@@ -58,6 +60,33 @@ def test_chunks_add_up_to_the_whole(u0: np.ndarray) -> None:
     assert last.failed
     assert last.failed_frame == whole[1].failed_frame
     assert np.isnan(last.values).all()
+
+
+def test_laws_of_several_kinds_go_forward_together_on_any_number_of_threads(u0: np.ndarray) -> None:
+    """Those that share all but their numbers, one with a flow of its own, one of other terms, and one that fails."""
+    turning = Flow(FlowShape("affine", (24.0, 32.0), (0.0, 20.0)), np.array([[0.1, 0.0, 0.02]]), np.zeros((1, 3)))
+    models = [
+        LAW,
+        Model.of({"u": 0.01, "laplacian": 0.3}, (0.5, 1.0)),
+        Model(LAW.terms, LAW.coefficients, flow=turning),
+        Model.of({"grad_squared": 2.0, "laplacian": 0.9}),
+        Model.of({"grad_squared": 1.0, "laplacian": -2.0}),
+    ]
+    starts, drifts = np.stack([u0, 0.9 * u0, u0, u0[::-1], u0]), np.stack([DRIFT, -DRIFT, DRIFT, 2 * DRIFT, DRIFT])
+    alone = [simulate(m, s, TIMES * 10, GRID, v) for m, s, v in zip(models, starts, drifts, strict=True)]
+    for workers in (1, 3):
+        together = SideBySide(models, starts, TIMES * 10, GRID, drifts, Scheme(workers=workers))
+        assert not together.stacked
+        pieces, told = [], []
+        while not together.done:
+            _, values, rollouts = together.advance(3)
+            pieces.append(values)
+            told = [rollout.reason for rollout in rollouts]
+        for values, single in zip(np.concatenate(pieces, axis=1), alone, strict=True):
+            np.testing.assert_allclose(values, single.values, rtol=0, atol=1e-6)
+        assert told == [single.reason for single in alone]
+    assert told[:4] == [""] * 4
+    assert "of 10" in told[4]
 
 
 def test_frames_and_output_type_can_be_chosen(u0: np.ndarray) -> None:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from video2pde.calibration.blocks import LAW, Scene, Unknowns
 from video2pde.calibration.carried import FLOW
 from video2pde.calibration.fit import Fit
+from video2pde.calibration.following import compile_following
 from video2pde.calibration.growth import share_start, Shared
-from video2pde.calibration.linear import Chunk, inner_products, Linear, Look, sum_error_products
+from video2pde.calibration.linear import Chunk, inner_products, Linear, Look
 from video2pde.calibration.mapped import of_maps
 from video2pde.calibration.problem import Problem
 from video2pde.calibration.restart import Draw
@@ -28,6 +29,7 @@ from video2pde.flow.paths import take_ways
 from video2pde.parallel import map_threads
 from video2pde.progress import Progress
 from video2pde.rollout.start import smooth_frame
+from video2pde.rollout.together import SideBySide
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.float32]
@@ -238,18 +240,17 @@ class _Side:
         )
         self.products = np.zeros((*sample.order.shape, world.linear.weights.shape[2]))
         self.pulled = np.zeros((count, *scene.start.shape))
+        self._room = np.zeros((0, *scene.start.shape))
 
     def follow(self, passing: Passing) -> None:
         """Go on to the frames that pass, and sum up the errors of the rollouts against each replicate."""
         world, sample, weight = self._world, self._sample, self._world.problem.window.weight
-        part, values = self._rollouts.advance(passing.frames.stop - passing.frames.start)[:2]
-        if world.shared is None and isinstance(sample.residuals, np.ndarray) and namespace(values) is np:
-            order, size = sample.order[:, part], sample.size[part]
-            # in one pass: what takes arrays of errors takes longer than the rollouts
-            sum_error_products(
-                values, passing.truth, sample.residuals, order, size, passing.pictures, weight, self.products[:, part]
-            )
+        rollouts, count = self._rollouts, len(passing.truth)
+        drawn = isinstance(sample.residuals, np.ndarray)
+        if world.shared is None and drawn and isinstance(rollouts, SideBySide) and rollouts.stacked:
+            self._follow_stacked(passing, rollouts)
             return
+        part, values = rollouts.advance(count)[:2]
         errors = sample.compare(values, passing.truth, part)
         del values
         if self._wanted:
@@ -258,6 +259,26 @@ class _Side:
         if world.shared is not None and passing.way is not None:
             start, gain = world.shared.start, passing.pictures[-1]
             self.pulled = start.pull(errors, part, gain, passing.way, weight, self.pulled)
+
+    def _follow_stacked(self, passing: Passing, rollouts: SideBySide) -> None:
+        """Do so in one compiled pass, which keeps a few frames of one replicate at a time."""
+        world, sample = self._world, self._sample
+        precision = world.problem.rollout.precision
+        if len(self._room) != len(passing.truth):
+            self._room = np.zeros(passing.truth.shape, precision)
+        rollouts.carry_on(
+            len(passing.truth),
+            compile_following(precision),
+            self._room,
+            passing.truth,
+            sample.residuals,
+            sample.order,
+            sample.size.astype(np.float32),
+            passing.pictures,
+            world.problem.window.weight.astype(np.float32),
+            passing.frames.start,
+            self.products,
+        )
 
 
 def _step(world: World, products: Array, pulled: Array) -> Draw | str:

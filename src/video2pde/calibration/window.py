@@ -21,8 +21,8 @@ from video2pde.recording.encoding import correct_b_frames
 from video2pde.rollout.batching import frames_at_once
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.simulate import SideBySide
 from video2pde.rollout.task import Scheme
+from video2pde.rollout.together import SideBySide
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[np.float64]

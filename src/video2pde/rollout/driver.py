@@ -23,6 +23,8 @@ from numba import types
 from video2pde.compiled import njit
 
 OK, BLOWN_UP, TOO_MANY_SUBSTEPS, CLIPPED = 0, 1, 2, 3
+CLIPPING = {"off": 0, "on": 1, "auto": 2}
+"""Whether values are clipped to [0, 1]; automatically where all values of the start lie there."""
 MIRRORED, PERIODIC, OPEN = 0, 1, 2
 """How the picture goes on beyond its edges: nothing passes them; wrapped around; straight on."""
 RECHECK = 4
@@ -31,6 +33,8 @@ RECHECK = 4
 OPTIONS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp", "nsz"}, "nogil": True, "error_model": "numpy"}
 
 _jit = njit(**OPTIONS)
+# with nothing taken for granted: what is not finite must be seen
+_exact = njit(nogil=True)
 
 
 def stage_type(precision: str) -> Any:
@@ -50,19 +54,26 @@ def _reals(precision: str) -> Any:
     return getattr(types, precision)
 
 
+def law_types(precision: str) -> tuple[Any, Any, Any]:
+    """Return the types of what a law is given with: its pass, its stability estimate, its stencil."""
+    functions = types.FunctionType(stage_type(precision)), types.FunctionType(bound_type(precision))
+    return (*functions, types.Tuple([types.int64, types.float64]))
+
+
+def region_type() -> Any:
+    """Return the type of a region, see :func:`step`."""
+    return types.Tuple([types.int64, types.int64[:, :, ::1], types.boolean[:, ::1], types.float32[:, :, ::1]])
+
+
 def _advance_type(precision: str, stored: str) -> Any:
     real, number, whole = _reals(precision), types.float64, types.int64
-    functions = types.FunctionType(stage_type(precision)), types.FunctionType(bound_type(precision))
     motion = types.Tuple([number[:, ::1], real[:, :, :, ::1], number[:, ::1], real[:, :, ::1]])
     law = types.Tuple([real[:, ::1], types.UniTuple(number, 2), types.UniTuple(number, 4), number, real[:, :, ::1]])
-    region = types.Tuple([whole, whole[:, :, ::1], types.boolean[:, ::1], types.float32[:, :, ::1]])
     kept = _reals(stored)[:, :, ::1]
     pictures = real[:, :, ::1]
     control = types.Tuple([number, whole])
-    stencil = types.Tuple([whole, number])
     return (
-        *functions,
-        stencil,
+        *law_types(precision),
         pictures,
         types.boolean,
         kept,
@@ -71,9 +82,37 @@ def _advance_type(precision: str, stored: str) -> Any:
         number[::1],
         motion,
         law,
-        region,
+        region_type(),
         control,
     )
+
+
+def together_types(precision: str) -> tuple[Any, ...]:
+    """Return the types that a loop over simulations takes first: those of :func:`carry_on`, and which are chosen."""
+    real, number, whole = _reals(precision), types.float64, types.int64
+    still = types.Tuple([real[:, :, :, ::1], number[:, ::1], real[:, :, ::1], real[:, :, ::1]])
+    course = types.Tuple([number[::1], whole[::1], types.UniTuple(whole, 2), number[:, :, ::1], still])
+    rule = types.Tuple([whole, number, number])
+    law = types.Tuple([real[:, :, ::1], types.UniTuple(number, 2), rule])
+    control = types.Tuple([number, whole])
+    buffers = states = real[:, :, ::1]
+    ends, substeps, chosen = number[:, ::1], whole[:, ::1], whole[::1]
+    return (
+        *law_types(precision),
+        states,
+        buffers,
+        course,
+        law,
+        region_type(),
+        control,
+        ends,
+        substeps,
+        chosen,
+    )
+
+
+def _advance_all_type(precision: str) -> tuple[Any, ...]:
+    return (*together_types(precision), _reals(precision)[:, :, :, ::1])
 
 
 @_jit
@@ -303,11 +342,120 @@ def advance(
     return OK, -1, substeps, worst
 
 
+@_exact
+def survey(frames: Any) -> Any:
+    """Return by column the lowest value, the largest size, the sum of sizes, and that of the first frame."""
+    count, ny, nx = frames.shape
+    lowest, largest = np.full(nx, np.inf), np.zeros(nx)
+    sizes, first = np.zeros(nx), np.zeros(nx)
+    for t in range(count):
+        for j in range(ny):
+            row = frames[t, j]
+            for i in range(nx):
+                value = float(row[i])
+                size = abs(value)
+                sizes[i] += size
+                lowest[i] = value if value < lowest[i] else lowest[i]
+                largest[i] = size if size > largest[i] else largest[i]
+        if t == 0:
+            first[:] = sizes
+    return lowest, largest, sizes, first
+
+
+_advance = _jit(advance)
+
+
+@_jit
+def carry_on(
+    stage: Any,
+    bound: Any,
+    stencil: Any,
+    states: Any,
+    buffers: Any,
+    course: Any,
+    law: Any,
+    region: Any,
+    control: Any,
+    ends: Any,
+    substeps: Any,
+    n: int,
+    out: Any,
+) -> int:
+    """Carry simulation n on from its state (y, x) over some frames, into ``out`` (o, y, x); return the status.
+
+    states (m, y, x) of all. course: times (t,); keep, see :func:`advance`, of the frames of this part; where the part
+    begins and ends; velocities (m, t, 2); nothing of a flow and of maps. law: coefficients (m, r, K), the pitch, and
+    the rule by which the state bounds what follows: clipping, how far values may go, what clipping may take of the
+    content. ends (m, 5): status, frame, what was clipped, whether anything was to be, and the content. substeps (m, t).
+    """
+    times, keep, part, velocities, still = course
+    coefficients, pitch, rule = law
+    fields, factors, wind, maps = still
+    first, last = part
+    lowest, largest, _, sizes = survey(states[n : n + 1])
+    content = max(sizes.sum(), 1e-12)
+    clips = rule[0] == 1 or (rule[0] == 2 and lowest.min() >= 0.0 and largest.max() <= 1.0)
+    reach = rule[1] * max(largest.max(), 1.0)
+    clip = (0.0, 1.0, -reach, reach) if clips else (-reach, reach, -reach, reach)
+    allowed = rule[2] * content if clips else 0.0
+    own = coefficients[n, first : last - 1] if coefficients.shape[1] > 1 else coefficients[n]
+    status, frame, used, lost = _advance(
+        stage,
+        bound,
+        stencil,
+        states[n : n + 1],
+        False,
+        out,
+        keep,
+        buffers,
+        times[first:last],
+        (velocities[n, first:last], fields, factors[first : last - 1], wind),
+        (own, pitch, clip, allowed, maps),
+        region,
+        control,
+    )
+    ends[n, 0], ends[n, 1], ends[n, 2], ends[n, 3], ends[n, 4] = status, frame, lost, 1.0 if clips else 0.0, content
+    for k in range(len(used)):
+        substeps[n, first + k] = used[k]
+    return int(status)
+
+
+def advance_all(
+    stage: Any,
+    bound: Any,
+    stencil: Any,
+    states: Any,
+    buffers: Any,
+    course: Any,
+    law: Any,
+    region: Any,
+    control: Any,
+    ends: Any,
+    substeps: Any,
+    chosen: Any,
+    outs: Any,
+) -> None:
+    """Carry the ``chosen`` simulations on, each into its own outs (m, o, y, x); see :func:`carry_on`."""
+    for n in chosen:
+        carry_on(stage, bound, stencil, states, buffers, course, law, region, control, ends, substeps, n, outs[n])
+
+
 @lru_cache(maxsize=8)
 def compile_loop(precision: str, stored: str) -> Callable[..., Any]:
     """Compile :func:`advance` for a number type and that of the frames it stores, or take it from the cache."""
-    loop = _jit(advance)
-    loop.compile(_advance_type(precision, stored))
+    return compile_once(advance, _advance_type(precision, stored))
+
+
+@lru_cache(maxsize=8)
+def compile_all(precision: str) -> Callable[..., Any]:
+    """Compile :func:`advance_all` for a number type, or take it from the cache."""
+    return compile_once(advance_all, _advance_all_type(precision))
+
+
+def compile_once(function: Callable[..., Any], signature: tuple[Any, ...]) -> Callable[..., Any]:
+    """Compile a loop that is given a law's functions, for these types and no others."""
+    loop = _jit(function)
+    loop.compile(signature)
     # a kernel's functions would else be taken for types of their own, and the loop compiled for each law
     loop.disable_compile()
     compiled: Callable[..., Any] = loop

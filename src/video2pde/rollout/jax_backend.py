@@ -108,7 +108,7 @@ def _all_terms(tasks: Sequence[Task], vocabulary: tuple[Term, ...]) -> tuple[Ter
 class DeviceBatch:
     """Simulations of one group on their way, their states on the device.
 
-    ``anew`` (t − 1,): frame intervals that begin as a simulation of their own would, see ``simulate.SideBySide``; none:
+    ``anew`` (t − 1,): frame intervals that begin as a simulation of their own would, see ``together.SideBySide``; none:
     the bounds of the tasks hold.
     """
 

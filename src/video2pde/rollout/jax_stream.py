@@ -1,4 +1,4 @@
-"""Rollouts that go forward together through JAX, a few frames at a time: ``simulate.SideBySide`` on a device."""
+"""Rollouts that go forward together through JAX, a few frames at a time: ``together.SideBySide`` on a device."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from video2pde.device import double
 from video2pde.field import Grid
 from video2pde.rollout.jax_backend import DeviceBatch, group_tasks
 from video2pde.rollout.model import Model
-from video2pde.rollout.simulate import for_each
 from video2pde.rollout.task import prepare_task, Scheme
+from video2pde.rollout.together import for_each
 
 
 class DeviceSideBySide:

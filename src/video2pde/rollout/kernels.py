@@ -27,7 +27,8 @@ from sympy.printing.pycode import PythonCodePrinter
 
 from video2pde.compiled import remember_address
 from video2pde.device import cache_folder
-from video2pde.errors import StageError
+from video2pde.errors import InputError, StageError
+from video2pde.field import Grid
 from video2pde.rollout import driver
 from video2pde.rollout.mapped import corners, map_name, plain_terms, write_mapped
 from video2pde.rollout.source import neighbour_name, Offset, spacing, StencilSource
@@ -313,11 +314,19 @@ class Kernel:
     ) -> tuple[int, int, NDArray[np.int64], float]:
         """Roll out; see :func:`driver.advance`."""
         loop = driver.compile_loop(self.structure.precision, out.dtype.name)
-        advection = symbol_peak((1, 0), self.structure.accuracy) / IMAGINARY_LIMIT
-        done: tuple[int, int, NDArray[np.int64], float] = loop(
-            self.stage, self.bound, (self.radius, advection), starts, restart, out, *more
-        )
+        done: tuple[int, int, NDArray[np.int64], float] = loop(*self.law, starts, restart, out, *more)
         return done
+
+    def check_reach(self, grid: Grid) -> None:
+        """Refuse a grid that the stencil reaches across."""
+        if self.radius > min(grid.shape):
+            raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {self.radius}")
+
+    @property
+    def law(self) -> tuple[Callable[..., float], Callable[..., float], tuple[int, float]]:
+        """What the loops of ``driver.py`` are given of a law: its functions and its stencil."""
+        advection = symbol_peak((1, 0), self.structure.accuracy) / IMAGINARY_LIMIT
+        return self.stage, self.bound, (self.radius, advection)
 
 
 @lru_cache(maxsize=128)

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from video2pde.device import Device
 from video2pde.errors import InputError
 from video2pde.field import Grid
-from video2pde.parallel import map_threads
 from video2pde.rollout.batching import MOST_FRAMES
 from video2pde.rollout.model import Model
 from video2pde.rollout.region import Region
-from video2pde.rollout.task import Bounds, bounds_of, prepare_task, Rollout, run_tasks, Scheme, survey_frames, Task
+from video2pde.rollout.task import Bounds, bounds_of, prepare_task, Rollout, run_tasks, Scheme, survey_frames
+from video2pde.rollout.together import for_each, SideBySide
 from video2pde.settings import RolloutSettings
 
 Array = NDArray[Any]
@@ -105,12 +105,6 @@ def _bounds_of(frame: Array, settings: RolloutSettings) -> Bounds:
     return replace(bounds_of(survey, settings), content=max(survey.content, 1e-12))
 
 
-def for_each(models: Sequence[Model], velocity: ArrayLike | None) -> list[Array | None]:
-    """Return a drift (t, 2) for each model, from one for all or from (m, t, 2)."""
-    drift = None if velocity is None else np.asarray(velocity, float)
-    return list(drift) if drift is not None and drift.ndim == 3 else [drift] * len(models)
-
-
 def predict_one_step(
     models: Sequence[Model],
     observed: Array,
@@ -178,62 +172,3 @@ def simulate_chunks(
     rollouts = SideBySide(models, u0, times, grid, velocity, scheme)
     while not rollouts.done:
         yield rollouts.advance(chunk)
-
-
-class SideBySide:
-    """Rollouts of many models that go forward together, a few frames at a time.
-
-    Between two calls of :meth:`advance` the last state of each is all that is held. The parameters are those of
-    :func:`simulate_chunks`.
-    """
-
-    def __init__(
-        self,
-        models: Sequence[Model],
-        u0: ArrayLike,
-        times: ArrayLike,
-        grid: Grid,
-        velocity: ArrayLike | None = None,
-        scheme: Scheme | None = None,
-    ) -> None:
-        self._models, self._times, self._grid = models, np.asarray(times, float), grid
-        self._scheme = scheme or Scheme()
-        self._drifts = for_each(models, velocity)
-        self._state = np.broadcast_to(np.asarray(u0, self._scheme.settings.precision), (len(models), *grid.shape))
-        self._failed: dict[int, Rollout] = {}
-        self._begin = 0
-
-    @property
-    def done(self) -> bool:
-        return self._begin >= len(self._times)
-
-    def advance(self, chunk: int) -> tuple[slice, Array, list[Rollout]]:
-        """Roll out the next ``chunk`` frames, as far as there are: see :func:`simulate_chunks`."""
-        models, t, grid, begin, failed = self._models, self._times, self._grid, self._begin, self._failed
-        scheme = self._scheme
-        # the state's own frame leads every chunk but the first, and is not returned again
-        lead, end = int(begin > 0), min(begin + chunk, len(t))
-        window, kept = slice(begin - lead, end), range(lead, end - begin + lead)
-        values = np.empty((len(models), end - begin, *grid.shape), scheme.settings.precision)
-        values[list(failed)] = np.nan
-        alive = [n for n in range(len(models)) if n not in failed]
-        part = scheme if scheme.region is None else replace(scheme, region=scheme.region.frames(window))
-
-        def prepare(n: int) -> Task:
-            drift = self._drifts[n]
-            moved = None if drift is None else drift[window]
-            return prepare_task(models[n], self._state[n][None], t[window], grid, moved, scheme.settings, frames=kept)
-
-        if scheme.device == "gpu":
-            done = run_tasks([prepare(n) for n in alive], grid, part, [values[n] for n in alive])
-        else:  # what is looked at before a rollout takes as long as a frame of it
-            done = map_threads(lambda n: run_tasks([prepare(n)], grid, part, [values[n]])[0], alive, scheme.workers)
-        results = dict(zip(alive, done, strict=True))
-        for n, rollout in results.items():
-            if rollout.failed and rollout.failed_frame is not None:
-                frame = rollout.failed_frame + begin - lead
-                failed[n] = replace(rollout, failed_frame=frame, values=np.empty((0, *grid.shape)))
-        rollouts = [replace(failed[n], values=values[n]) if n in failed else results[n] for n in range(len(models))]
-        # a copy: the state must not hold all frames of the chunk
-        self._state, self._begin = values[:, -1].copy(), end
-        return slice(begin, end), values, rollouts

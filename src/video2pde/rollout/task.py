@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from video2pde.compiled import njit
 from video2pde.device import Device
 from video2pde.errors import InputError
 from video2pde.field import Grid
@@ -91,7 +90,8 @@ class Task:
     ``starts`` (s, y, x): the initial frame, or with ``restart`` the frame that starts each interval; ``flows``: whether
     there is a flow, Σ ``factors`` (t − 1, l) × ``fields`` (l, 2, y, x); ``keep`` (t,): where a frame is stored, −1 for
     nowhere; ``limits`` of a result and of an intermediate stage; ``allowed``: what clipping may take of the
-    ``content``, the first frame's sum.
+    ``content``, the first frame's sum; ``place``: how many frames of a longer simulation come before these, and the
+    number of its last one.
     """
 
     model: Model
@@ -110,6 +110,7 @@ class Task:
     allowed: float
     clipping: bool
     content: float
+    place: tuple[int, int] | None = None
 
 
 def prepare_task(
@@ -125,7 +126,7 @@ def prepare_task(
     bounds: Bounds | None = None,
 ) -> Task:
     """Check the inputs of a simulation; ``frames``: those to keep, None: all; ``bounds``: None: by these starts."""
-    t = _own(np.asarray(times, np.float64))
+    t = own(np.asarray(times, np.float64))
     if t.ndim != 1 or len(t) < 1 or (len(t) > 1 and np.diff(t).min() <= 0):
         raise InputError("the times of a rollout must increase")
     if starts.ndim != 3 or starts.shape[1:] != grid.shape or (restart and len(starts) != len(t)):
@@ -151,10 +152,10 @@ def prepare_task(
         coefficients=coefficients,
         mapped=mapped,
         maps=maps,
-        starts=_own(values),
+        starts=own(values),
         restart=restart,
         times=t,
-        velocity=_own(v * np.asarray(model.drift_scale)),
+        velocity=own(v * np.asarray(model.drift_scale)),
         flows=flows,
         fields=fields,
         factors=factors,
@@ -193,29 +194,9 @@ def survey_frames(frames: Array) -> Survey:
     """Look at frames (t, y, x) once: rollouts go on from a state every few frames, and looking takes as long as one."""
     seen = np.ascontiguousarray(frames).view()
     seen.flags.writeable = False  # compiled for one kind of array
-    lowest, largest, sizes, first = _survey(seen)
+    lowest, largest, sizes, first = driver.survey(seen)
     total = float(sizes.sum())
     return Survey(float(lowest.min()), float(largest.max()), float(first.sum()), math.isfinite(total))
-
-
-@njit(nogil=True)
-def _survey(frames: Any) -> Any:  # pragma: no cover - compiled
-    """Return by column the lowest value, the largest size, the sum of sizes, and that of the first frame."""
-    count, ny, nx = frames.shape
-    lowest, largest = np.full(nx, np.inf), np.zeros(nx)
-    sizes, first = np.zeros(nx), np.zeros(nx)
-    for t in range(count):
-        for j in range(ny):
-            row = frames[t, j]
-            for i in range(nx):
-                value = float(row[i])
-                size = abs(value)
-                sizes[i] += size
-                lowest[i] = value if value < lowest[i] else lowest[i]
-                largest[i] = size if size > largest[i] else largest[i]
-        if t == 0:
-            first[:] = sizes
-    return lowest, largest, sizes, first
 
 
 def bounds_of(survey: Survey, settings: RolloutSettings) -> Bounds:
@@ -226,7 +207,7 @@ def bounds_of(survey: Survey, settings: RolloutSettings) -> Bounds:
     return Bounds((*((0.0, 1.0) if clipping else (-reach, reach)), -reach, reach), clipping)
 
 
-def _own(values: Array) -> Array:
+def own(values: Array) -> Array:
     """Return values as the compiled loop takes them: in order, and not for reading alone; copied only where needed."""
     return np.require(values, requirements=["C", "W"])
 
@@ -285,11 +266,10 @@ def run_tasks(tasks: Sequence[Task], grid: Grid, scheme: Scheme, outs: Sequence[
     walls = region is not None and region.walls
     if region is not None and region.rim is not None:
         # once for all tasks
-        scheme = replace(scheme, region=Region(region.inside, _own(np.asarray(region.rim, np.float32))))
+        scheme = replace(scheme, region=Region(region.inside, own(np.asarray(region.rim, np.float32))))
     kernels = [compile_kernel(Structure(task.model.terms, *shape, task.flows, walls, task.mapped)) for task in tasks]
     for kernel in kernels:
-        if kernel.radius > min(grid.shape):
-            raise InputError(f"a grid of {grid.ny}×{grid.nx} is smaller than the stencil's reach of {kernel.radius}")
+        kernel.check_reach(grid)
 
     def run(job: tuple[Task, Kernel, Array | None]) -> Rollout:
         task, kernel, given = job
@@ -327,7 +307,7 @@ def _advance(
             task.allowed,
             _pad_maps(task.maps, kernel.radius, settings),
         ),
-        (EDGES[settings.boundary], *_prepare_region(scheme.region, kernel)),
+        (EDGES[settings.boundary], *prepare_region(scheme.region, kernel)),
         (float(settings.safety), int(settings.max_substeps)),
     )
     return int(status), int(frame), substeps, float(lost)
@@ -336,10 +316,10 @@ def _advance(
 def _pad_maps(maps: Array, radius: int, settings: RolloutSettings) -> Array:
     """Continue coefficients beyond the picture: around, or mirrored at its edges, where nothing of them is known."""
     mode: Literal["wrap", "symmetric"] = "wrap" if settings.boundary == "periodic" else "symmetric"
-    return _own(np.pad(maps, ((0, 0), (radius, radius), (radius, radius)), mode=mode) if len(maps) else maps)
+    return own(np.pad(maps, ((0, 0), (radius, radius), (radius, radius)), mode=mode) if len(maps) else maps)
 
 
-def _prepare_region(
+def prepare_region(
     region: Region | None, kernel: Kernel
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float32]]:
     """Return neighbours between walls, what is outside, and what is seen there; empty where there is none."""
@@ -348,8 +328,8 @@ def _prepare_region(
     if region is None:
         return near, outside, rim
     if region.rim is None:
-        return _own(region.neighbours(kernel.offsets, kernel.radius)), outside, rim
-    return near, _own(~region.inside), _own(np.asarray(region.rim, np.float32))
+        return own(region.neighbours(kernel.offsets, kernel.radius)), outside, rim
+    return near, own(~region.inside), own(np.asarray(region.rim, np.float32))
 
 
 def _report(
@@ -361,15 +341,17 @@ def _report(
     reason = ""
     if failed:
         values[task.keep[frame:][task.keep[frame:] >= 0]] = np.nan
-        reason = _explain(task, status, frame, settings)
+        before, last = task.place or (0, len(task.times) - 1)
+        reason = explain(status, frame + before, last, task.times[frame], task.clipping, settings)
     share = lost / task.content if task.clipping else 0.0
     return Rollout(values, failed, frame if failed else None, reason, substeps, share)
 
 
-def _explain(task: Task, status: int, frame: int, settings: RolloutSettings) -> str:
-    where = f"before frame {frame} of {len(task.times) - 1} (t = {task.times[frame]:.4g} s)"
+def explain(status: int, frame: int, last: int, time: float, clipping: bool, settings: RolloutSettings) -> str:
+    """Say why a simulation ended before a frame."""
+    where = f"before frame {frame} of {last} (t = {time:.4g} s)"
     if status == driver.TOO_MANY_SUBSTEPS:
         return f"more than {settings.max_substeps} substeps were needed {where}"
-    if status == driver.CLIPPED and task.clipping:
+    if status == driver.CLIPPED and clipping:
         return f"clipping to [0, 1] took more than {CLIP_SHARE:.0%} of the field {where}"
     return f"the field blew up {where}"
