@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from video2pde.compiled import njit
+
 BLOCKS = 12
 """Blocks along each side, at most."""
 
@@ -22,9 +24,9 @@ def block_means(frames: NDArray[Any], inside: NDArray[np.bool_]) -> NDArray[np.f
     (1, 144)
     """
     starts = [np.linspace(0, n, min(BLOCKS, n) + 1).round().astype(int)[:-1] for n in inside.shape]
-    counts = _sum(inside.astype(float), starts)
+    counts = _sum(np.ones((1, *inside.shape)), inside, starts)[0]
     used = counts > 0
-    return np.stack([_sum(np.where(inside, frame, 0.0), starts)[used] / counts[used] for frame in frames])
+    return np.asarray(_sum(frames, inside, starts)[:, used] / counts[used])
 
 
 def means_between(frames: NDArray[Any], starts: Sequence[NDArray[np.intp]]) -> NDArray[np.float64]:
@@ -36,9 +38,28 @@ def means_between(frames: NDArray[Any], starts: Sequence[NDArray[np.intp]]) -> N
     array([[[ 3.,  5.],
             [11., 13.]]])
     """
-    counts = _sum(np.ones(frames.shape[1:]), starts)
-    return np.stack([_sum(frame.astype(np.float64), starts) / counts for frame in frames])
+    inside = np.ones(frames.shape[1:], bool)
+    return np.asarray(_sum(frames, inside, starts) / _sum(np.ones((1, *inside.shape)), inside, starts))
 
 
-def _sum(picture: NDArray[Any], starts: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
-    return np.asarray(np.add.reduceat(np.add.reduceat(picture, starts[0], axis=0), starts[1], axis=1))
+def _sum(frames: NDArray[Any], inside: NDArray[np.bool_], starts: Sequence[NDArray[np.intp]]) -> NDArray[np.float64]:
+    seen = np.ascontiguousarray(frames).view()
+    seen.flags.writeable = False  # compiled for one kind of array
+    rows, columns = (np.append(begin, n) for begin, n in zip(starts, inside.shape, strict=True))
+    return np.asarray(_sums(seen, np.array(inside), rows, columns))
+
+
+@njit(nogil=True)
+def _sums(frames: Any, inside: Any, rows: Any, columns: Any) -> Any:  # pragma: no cover - compiled
+    """Sum frames (t, y, x) over blocks between edges: (t, block, block); row by row, several columns at a time."""
+    sums, line = np.zeros((len(frames), len(rows) - 1, len(columns) - 1)), np.empty(inside.shape[1])
+    for k in range(len(frames)):
+        for a in range(len(rows) - 1):
+            line[:] = 0.0
+            for j in range(rows[a], rows[a + 1]):
+                row, here = frames[k, j], inside[j]
+                for i in range(len(line)):
+                    line[i] += float(row[i]) if here[i] else 0.0
+            for b in range(len(columns) - 1):
+                sums[k, a, b] = line[columns[b] : columns[b + 1]].sum()
+    return sums

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import sympy
@@ -42,7 +42,7 @@ from video2pde.field import Field
 from video2pde.flow.profiles import Profiles
 from video2pde.parallel import map_threads
 from video2pde.settings import WeakSettings
-from video2pde.terms.parse import U
+from video2pde.terms.parse import U, U_X, U_Y
 from video2pde.terms.term import Order
 
 __all__ = [
@@ -65,8 +65,8 @@ DEGREE = 4
 SLICE_SPACING = 0.6
 """Distance of the frames that hold centres, in σ_t: closer ones see nothing new."""
 FRAMES_AT_ONCE = 48
-LEAST_KEPT = 1 << 25
-"""Bytes of integrals in time that are kept in any case; of a long window as many as it has itself."""
+LEAST_KEPT, SHARE_KEPT = 1 << 26, 0.5
+"""Bytes of integrals in time that are kept in any case, and of a long window as a share of its own."""
 SIDE_BY_SIDE = 4
 """Runs of so many frames that threads look at before they are added up: more would take memory."""
 MOST_EMPTY = 2.0
@@ -175,6 +175,13 @@ class _Places:
         return slices
 
 
+@lru_cache(maxsize=256)
+def _addends(density: sympy.Expr) -> tuple[tuple[float, sympy.Expr], ...]:
+    """Take a density apart, Σ factor × piece: a polynomial into products of powers, any other into its addends."""
+    sums = sympy.expand(density) if density.is_polynomial(U, U_X, U_Y) else density
+    return tuple((float(factor), piece) for piece, factor in sums.as_coefficients_dict().items())
+
+
 class TimeMoments:
     """Take the time integrals of a window around the frames that hold centres, and return weighted columns there.
 
@@ -200,7 +207,7 @@ class TimeMoments:
         self.slices, self._slice_of = np.unique(centres[:, 0], return_inverse=True)
         self._moments: dict[sympy.Expr, Array32] = {}
         self._degrees: dict[sympy.Expr, int] = {}
-        self._most = LEAST_KEPT
+        self._most = max(LEAST_KEPT, SHARE_KEPT * field.values.nbytes)
         self._given = jets
 
     @cached_property
@@ -235,43 +242,71 @@ class TimeMoments:
         return np.asarray(by_slice[self._slice_of])
 
     def moments(self, density: sympy.Expr = U, degrees: int | None = None) -> Array32:
-        """Return G_p of a density around every slice: (slice, p, y, x), all of them or the first ``degrees``."""
+        """Return G_p of a density around every slice: (slice, p, y, x), all of them or the first ``degrees``.
+
+        Suspects ask for many densities that are sums of few products, and the sum is taken of their integrals.
+        """
         wanted = self._basis.shape[1] if degrees is None else degrees
-        kept = self._moments.pop(density, None)
-        if kept is None or kept.shape[1] < wanted:
-            # as many as were asked for before: fewer would be rounded otherwise
-            self._degrees[density] = max(wanted, self._degrees.get(density, 0))
-            kept = self._integrate(density, self._degrees[density])
-        self._moments[density] = kept  # the last one used is the last one to go
+        addends = _addends(density)
+        kept = self._kept([piece for _, piece in addends], wanted)
+        if addends == ((1.0, density),):
+            return kept[0]
+        return np.asarray(sum(np.float32(n) * each[:, :wanted] for (n, _), each in zip(addends, kept, strict=True)))
+
+    def _kept(self, densities: Sequence[sympy.Expr], wanted: int) -> list[Array32]:
+        """Integrate densities, or take what is kept of them: ``wanted`` degrees of each, or more."""
+        # as many as were asked for before: fewer would be rounded otherwise
+        degrees = {each: max(wanted, self._degrees.get(each, 0)) for each in densities}
+        found = {each: kept for each in densities if (kept := self._moments.pop(each, None)) is not None}
+        missing = [each for each in densities if each not in found or found[each].shape[1] < wanted]
+        bent = [each for each in missing if is_nonlinear(each)]
+        found |= {each: self._integrate_flat(each, degrees[each]) for each in missing if each not in bent}
+        for count in {degrees[each] for each in bent}:
+            together = [each for each in bent if degrees[each] == count]
+            found |= dict(zip(together, self._integrate(together, count), strict=True))
+        held = {each: found[each] for each in densities if each.free_symbols}
+        self._moments |= held  # the last one used is the last one to go
+        self._degrees |= {each: degrees[each] for each in held}
         while len(self._moments) > 1 and sum(each.nbytes for each in self._moments.values()) > self._most:
             del self._moments[next(iter(self._moments))]
-        return kept
+        return [found[each] for each in densities]
 
-    def _integrate(self, density: sympy.Expr, degrees: int) -> Array32:
+    def _weights(self, degrees: int) -> Array32:
+        """Return φ P_p of every slice on all frames: (slice · p, t)."""
         weights = np.zeros((len(self.slices), degrees, len(self.field)), np.float32)
         for index, window in enumerate(self._windows()):
             there = (window >= 0) & (window < len(self.field))
             weights[index, :, window[there]] = self._basis[index][:degrees, there].T
-        flat = weights.reshape(-1, len(self.field))
-        shape = (len(self.slices), degrees, *self.field.grid.shape)
+        return weights.reshape(-1, len(self.field))
+
+    def _integrate_flat(self, density: sympy.Expr, degrees: int) -> Array32:
+        """Integrate a multiple of u, or a constant."""
+        weights, shape = self._weights(degrees), (len(self.slices), degrees, *self.field.grid.shape)
         if not density.free_symbols:
-            return np.broadcast_to(np.float32(density) * weights.sum(axis=2)[..., None, None], shape)
+            sums = weights.sum(axis=1).reshape(*shape[:2], 1, 1)
+            return np.broadcast_to(np.float32(density) * sums, shape)
         values = self.field.values.reshape(len(self.field), -1)
-        if not is_nonlinear(density):
-            return np.asarray((np.float32(density.coeff(U)) * (flat @ values)).reshape(shape))
-        total = np.zeros((len(flat), values.shape[1]), np.float32)
+        return np.asarray((np.float32(density.coeff(U)) * (weights @ values)).reshape(shape))
+
+    def _integrate(self, densities: Sequence[sympy.Expr], degrees: int) -> list[Array32]:
+        """Integrate densities of point values, all of them while the jets of some frames are there."""
+        weights, shape = self._weights(degrees), (len(self.slices), degrees, *self.field.grid.shape)
+        totals = [np.zeros((len(weights), shape[2] * shape[3]), np.float32) for _ in densities]
         jets = self._jets
 
-        def part(window: slice) -> Array32:
-            return np.asarray(flat[:, window] @ evaluate_density(density, *jets(window)).reshape(-1, values.shape[1]))
+        def part(window: slice) -> list[Array32]:
+            seen = jets(window)
+            values = (evaluate_density(each, *seen).reshape(-1, shape[2] * shape[3]) for each in densities)
+            return [np.asarray(weights[:, window] @ each) for each in values]
 
         starts = range(0, len(self.field), FRAMES_AT_ONCE)
         windows = [slice(start, min(start + FRAMES_AT_ONCE, len(self.field))) for start in starts]
         for begin in range(0, len(windows), SIDE_BY_SIDE):
             # added up in their order, whichever is ready first
             for found in map_threads(part, windows[begin : begin + SIDE_BY_SIDE]):
-                total += found
-        return total.reshape(shape)
+                for total, each in zip(totals, found, strict=True):
+                    total += each
+        return [total.reshape(shape) for total in totals]
 
     @cached_property
     def _jets(self) -> FilmJets:

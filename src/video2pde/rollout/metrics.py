@@ -245,14 +245,18 @@ def _squares(predicted: Any, observed: Any, inside: Any) -> Any:
     """Sum (predicted − observed)² and observed² over the mask, frame by frame, in double precision."""
     t, ny, nx = observed.shape
     sums = np.zeros((t, 2))
+    # one sum for each column: a processor takes several of them at a time
+    errors, scales = np.empty(nx), np.empty(nx)
     for k in range(t):
+        errors[:], scales[:] = 0.0, 0.0
         for j in range(ny):
+            found, seen, here = predicted[k, j], observed[k, j], inside[j]
             for i in range(nx):
-                if inside[j, i]:
-                    truth = float(observed[k, j, i])
-                    difference = float(predicted[k, j, i]) - truth
-                    sums[k, 0] += difference * difference
-                    sums[k, 1] += truth * truth
+                truth = float(seen[i]) if here[i] else 0.0
+                difference = float(found[i]) - truth if here[i] else 0.0
+                errors[i] += difference * difference
+                scales[i] += truth * truth
+        sums[k, 0], sums[k, 1] = errors.sum(), scales.sum()
     return sums
 
 
