@@ -9,6 +9,7 @@ import pytest
 
 from video2pde.field import Grid
 from video2pde.recording.illumination import measure_illumination
+from video2pde.recording.othercolour import OtherColour
 from video2pde.recording.surface import fit_surface
 from video2pde.recording.synth import Case, exact_field, make_case, Plume
 
@@ -163,3 +164,80 @@ def test_a_background_that_climbs_the_levels_of_8_bits_is_no_jump() -> None:
     found = measure_illumination(steps, "auto", bright=False, white=255.0, level=1.0)
     assert found is not None
     assert not found.corrected
+
+
+def in_colours(case: Case, gain: np.ndarray, share: float, flat=None) -> tuple[np.ndarray, OtherColour]:
+    """Return a film in the colour that dye takes away, and in one that it takes away by a ``share`` of that."""
+    u = exact_field(case, GRID, TIMES).values
+    light = gain[:, None, None] * (1.0 if flat is None else flat)
+    noise = np.random.default_rng(3).normal(0, 0.004, (2, *u.shape))
+    own, other = (255 * (light * (1 - k * u) + n) for k, n in zip((1.0, share), noise, strict=True))
+    return own.astype(np.float32), OtherColour("r", other.astype(np.float32), 0.0)
+
+
+GROWING = make_case("B", background=0.12, coefficients={"u": 0.01, "laplacian": 1.0}, peak=0.5)
+FADING = make_case("B", background=0.2, coefficients={"u": -0.012, "laplacian": 1.0}, peak=0.6)
+
+
+@pytest.mark.parametrize("case", [GROWING, FADING], ids=["grows", "fades"])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_colour_in_which_dye_hardly_shows_tells_light_from_a_background_of_dye(case: Case, share: float) -> None:
+    steady = np.ones(len(TIMES))
+    own, other = in_colours(case, steady, share)
+    found = measure_illumination(own, "auto", bright=False, white=255.0, other=lambda: other)
+    assert found is not None
+    assert found.slow_is == "law"
+    assert not found.corrected
+    assert found.doubts == ()
+    for gain in (1 - 0.04 * ALONG, (1 - 0.05 * ALONG**2) * FLICKER**0.2):  # what of the change is light, is divided out
+        own, other = in_colours(case, gain, share)
+        found = measure_illumination(own, "auto", bright=False, white=255.0, other=lambda other=other: other)
+        assert found is not None
+        assert found.slow_is == "light"
+        assert error(found, gain) < 1e-3 + 8e-3 * share  # of a background that fades or grows by a third
+        assert "channel r" in found.notes[-1]
+
+
+def test_light_alone_changes_all_colours_alike() -> None:
+    gain = 1 - 0.06 * ALONG
+    own, other = in_colours(C, gain, 0.1)
+    found = measure_illumination(own, "auto", bright=False, white=None, other=lambda: other)
+    assert found is not None  # without white, this colour alone does not tell
+    assert measure_illumination(own, "auto", bright=False, white=None).slow_is == "unknown"  # type: ignore[union-attr]
+    assert found.slow_is == "light"
+    assert error(found, gain) < 5e-4
+    assert not any("channel" in note for note in found.notes)  # measured where the film is read
+
+
+def test_where_an_encoder_blurs_the_background_another_colour_shows_the_light() -> None:
+    gain, flat = 1 - 0.04 * ALONG, 1 - 0.1 * (Y**2 + X**2)
+    own, other = in_colours(C, gain, 0.1, flat)
+    rng = np.random.default_rng(6)
+    held = np.cumsum(rng.normal(0, 0.002, (len(TIMES), 20, 20)), axis=0)
+    own *= 1 + np.repeat(np.repeat(held - held.mean(axis=0), 4, axis=1), 4, axis=2).clip(-0.012, 0.012)
+    assert measure_illumination(own, "auto", bright=False, white=255.0) is None
+    found = measure_illumination(own, "auto", bright=False, white=255.0, other=lambda: other)
+    assert found is not None
+    assert found.slow_is == "light"
+    assert error(found, gain) < 1.5e-3
+    assert found.flat is not None
+    assert np.abs(found.flat / (flat / flat.max()) - 1).max() < 6e-3
+
+
+def test_a_colour_in_which_dye_shows_as_well_is_not_asked() -> None:
+    own, other = in_colours(GROWING, np.ones(len(TIMES)), 0.8)
+    alone = measure_illumination(own, "auto", bright=False, white=255.0)
+    found = measure_illumination(own, "auto", bright=False, white=255.0, other=lambda: other)
+    assert alone is not None
+    assert found is not None
+    assert found.slow_is == alone.slow_is
+    np.testing.assert_array_equal(found.gain, alone.gain)
+
+
+def test_no_other_colour_is_read_where_it_was_said_what_to_correct() -> None:
+    def never() -> OtherColour:
+        raise AssertionError("the film was read once more")
+
+    own, _ = in_colours(C, 1 - 0.06 * ALONG, 0.1)
+    for mode in ("gain", "flat", "gain+flat"):
+        assert measure_illumination(own, mode, bright=False, white=255.0, other=never) is not None

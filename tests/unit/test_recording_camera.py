@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,25 @@ def test_a_film_of_yellow_ink(tmp_path: Path) -> None:
     assert found.channel is not None
     assert found.channel.name == "b"
     assert np.sqrt(np.mean((found.field.values - plain.field.values) ** 2)) < 0.01
+
+
+def test_light_of_a_coloured_film_is_measured_where_the_ink_hardly_shows(tmp_path: Path) -> None:
+    """A background of dye that grows in yellow, under light that dims: blue alone shows the sum of both."""
+    case = make_case("B", background=0.12, coefficients={"u": 0.01, "laplacian": 1.0})
+    camera = Camera(size=(160, 160), frames=80, noise=0.01, crf=20, optics=Optics(yellow=0.9, dimming=0.04))
+    film = render_film(case, tmp_path / "dims", camera)
+    found = read_recording(film)
+    assert found.channel is not None
+    assert found.channel.name == "b"  # what dims in all colours is no contrast of one
+    assert found.illumination is not None
+    assert found.illumination.slow_is == "light"
+    true = np.array(json.loads((tmp_path / "dims" / "truth.json").read_text())["gain"])
+    assert np.std(found.illumination.gain / true) < 2.5e-3
+    assert any("the light was measured in the channel" in note for note in found.field.provenance.notes)
+    steady = read_recording(render_film(case, tmp_path / "steady", replace(camera, optics=Optics(yellow=0.9))))
+    assert steady.illumination is not None
+    assert steady.illumination.slow_is == "law"
+    assert np.all(steady.illumination.gain == 1)
 
 
 def test_a_colour_that_an_encoder_saves_on_is_said_with_its_cure(tmp_path: Path) -> None:

@@ -43,20 +43,23 @@ class Background:
         return inner if 2 * inner.sum() >= self.cells.sum() else self.cells
 
 
-def find_background(intensity: NDArray[np.float32]) -> Background | None:
-    """Find the background of frames (t, y, x); None where there is too little of it."""
+def find_background(intensity: NDArray[np.float32], still: float = STILL) -> Background | None:
+    """Find the background of frames (t, y, x); None where there is too little of it.
+
+    ``still``: relative change of a block beside the common one that is no signal.
+    """
     size = _block_size(intensity.shape[1:])
     starts = [np.arange(0, max(1, n - size // 2), size) for n in intensity.shape[1:]]
     blocks = means_between(intensity, starts)
-    seen = _find_still(blocks)
+    seen = _find_still(blocks, still)
     if seen is None:
         return None
-    still, levels = seen
-    measured = blocks[:, still].sum(axis=1) / levels[still].sum()
-    block = noise_of(blocks[:, still] / levels[still] / measured[:, None])
+    quiet, levels = seen
+    measured = blocks[:, quiet].sum(axis=1) / levels[quiet].sum()
+    block = noise_of(blocks[:, quiet] / levels[quiet] / measured[:, None])
     rows, columns = (np.diff(np.append(start, n)) for start, n in zip(starts, intensity.shape[1:], strict=True))
-    cells = np.repeat(np.repeat(still, rows, axis=0), columns, axis=1)
-    return Background(cells, measured, float(block / np.sqrt(still.sum())), block, float(np.median(levels[still])))
+    cells = np.repeat(np.repeat(quiet, rows, axis=0), columns, axis=1)
+    return Background(cells, measured, float(block / np.sqrt(quiet.sum())), block, float(np.median(levels[quiet])))
 
 
 def _block_size(shape: tuple[int, ...]) -> int:
@@ -64,11 +67,11 @@ def _block_size(shape: tuple[int, ...]) -> int:
     return max(1, round(max(shape) / BLOCKS))
 
 
-def _find_still(blocks: Array) -> tuple[NDArray[np.bool_], Array] | None:
+def _find_still(blocks: Array, most: float) -> tuple[NDArray[np.bool_], Array] | None:
     """Mark the blocks whose brightness follows the common one, and return each block's own level.
 
     The common course is the median over the blocks at the picture's edge. A block belongs to the background if,
-    divided by it, it stays within noise; at least three sides of the picture must have some.
+    divided by it, it stays within noise, or ``most``; at least three sides of the picture must have some.
     """
     edge = np.ones(blocks.shape[1:], dtype=bool)
     edge[1:-1, 1:-1] = False
@@ -85,7 +88,7 @@ def _find_still(blocks: Array) -> tuple[NDArray[np.bool_], Array] | None:
         relative = course / level
         noise = noise_of(relative[:, still]) / np.sqrt(window)
         wander = np.abs(_smooth(relative, window) - 1).max(axis=0)
-        still = wander < max(STILL, STILL_NOISE * noise)
+        still = wander < max(most, STILL_NOISE * noise)
         if not still.any():
             return None
         common = np.median(blocks[:, still] / level[still], axis=1)

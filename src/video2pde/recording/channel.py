@@ -6,7 +6,7 @@ neighbouring frames: what differs between the pairs is signal, what differs with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,17 +130,32 @@ def best_channel(
     size = reduced[0][0][1]
     first, second = (np.stack([pair[k][0] for pair in reduced]) for k in (0, 1))
     floor = ROUNDING * level / np.sqrt(size) + 1e-12
+    light = _light(first, second, mixes)
     views = []
     for name, mix in mixes.items():
         a, b = (np.tensordot(mix, stack, axes=(0, 1)) for stack in (first, second))
         noise = float(np.median(np.abs(b - a))) / (0.6745 * np.sqrt(2))
-        contrast = float(np.percentile(np.ptp((a + b) / 2, axis=0), STRONGEST))
+        contrast = float(np.percentile(np.ptp((a + b) / 2 / light, axis=0), STRONGEST))
         views.append(ChannelView(name, contrast, float(np.hypot(noise, floor))))
     best = max(views, key=lambda view: view.ratio)
     plain = views[0]
     if plain.name == LUMA and best.ratio < BETTER * plain.ratio and best.contrast < BETTER * plain.contrast:
         best = plain
     return Channel(best.name, None if best.name == LUMA else mixes[best.name], tuple(views))
+
+
+def _light(first: Array, second: Array, mixes: Mapping[str, Mix]) -> Array:
+    """Return the light at each place in the film, (place, 1, 1): the course of most blocks in the colour that changes
+    least, which shows what spreads least."""
+    courses = []
+    for mix in mixes.values():
+        seen = np.tensordot(mix, first + second, axes=(0, 1))
+        usual = np.median(seen, axis=0)
+        lit = usual > 0
+        courses.append(np.median((seen / np.where(lit, usual, 1.0))[:, lit], axis=1) if lit.any() else None)
+    known = [course for course in courses if course is not None and np.all(course > 0)]
+    least = min(known, key=np.ptp, default=np.ones(len(first)))
+    return np.asarray(least)[:, None, None]
 
 
 def _reduce(frame: NDArray[Any]) -> tuple[Array, float]:

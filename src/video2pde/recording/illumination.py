@@ -9,6 +9,7 @@ share and a law by another; where that does not decide, nothing is changed and t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +19,15 @@ from scipy.optimize import lsq_linear, nnls
 
 from video2pde.recording.background import Background, find_background, noise_of
 from video2pde.recording.base import Header
+from video2pde.recording.othercolour import alike, find_loosely, lend_surface, OtherColour
 from video2pde.recording.surface import fit_surface
 from video2pde.room import empty
 from video2pde.settings import RecordingSettings
 
 Array = NDArray[np.float64]
+Other = Callable[[], OtherColour | None]
+Surface = Callable[[Array], tuple[NDArray[np.float32] | None, float]]
+LENT = "the light was measured in the channel {}, in which what spreads hardly shows"
 
 FAST = 0.0015  # rms of flicker, relative, below which it is left alone
 JUMP = 0.006  # smallest jump of the light
@@ -79,7 +84,7 @@ class Illumination:
 
 @dataclass(frozen=True, eq=False)
 class _Course:
-    """log g(t), taken apart: the frames of its ``jumps`` and their sum, a ``fast`` part, and a ``slow`` one, all (t,).
+    """``log`` g(t) taken apart: the frames of its ``jumps``, their sum, a ``fast`` part and a ``slow`` one, all (t,).
 
     ``flicker``: rms of the fast part; ``flickers``: whether that is more than noise.
     """
@@ -90,6 +95,7 @@ class _Course:
     slow: Array
     flicker: float
     flickers: bool
+    log: Array
 
     @property
     def by_chance(self) -> bool:
@@ -121,7 +127,7 @@ def _take_apart(seen: Background, level: float) -> _Course:
     flickers = flicker > max(FAST, 3 * seen.noise, stairs)
     if flickers:  # a few frames do not tell the level at the beginning; a parabola through all of them does
         slow = slow - np.polynomial.polynomial.polyfit(np.linspace(0.0, 1.0, len(slow)), slow + fast, 2)[0]
-    return _Course(kept, jumped, fast, slow, flicker, flickers)
+    return _Course(kept, jumped, fast, slow, flicker, flickers, course)
 
 
 def _stays(course: Array, at: int) -> bool:
@@ -140,7 +146,12 @@ def _smooth_ends(series: Array, window: int) -> Array:
 
 
 def measure_illumination(
-    intensity: NDArray[np.float32], mode: str, bright: bool, white: float | None, level: float = 0.0
+    intensity: NDArray[np.float32],
+    mode: str,
+    bright: bool,
+    white: float | None,
+    level: float = 0.0,
+    other: Other | None = None,
 ) -> Illumination | None:
     """Find g(t) and f(x, y) of a film; None where no background is to be seen.
 
@@ -151,17 +162,62 @@ def measure_illumination(
     bright : whether u is the light itself, where a slow change of light and decay are one and the same.
     white : intensity of u = 0 (dark); None: unknown, and then light and decay cannot be told apart.
     level : one step of the camera's whole numbers; without noise a background climbs them like stairs. 0: none.
+    other : reads the film in a colour in which what spreads hardly shows, where there is one: what changes there is
+        light, and what changes only here is the dye's own.
     """
-    seen = find_background(intensity)
+    seen, colour = find_background(intensity), other() if other is not None and mode.startswith("auto") else None
     if seen is None:
-        return None
-    course = _take_apart(seen, level)
+        own = None if colour is None else find_loosely(intensity)
+        light = None if own is None or colour is None else colour.light_beside(intensity, own)
+        if own is None or colour is None or light is None:
+            return None
+        there, here = _take_apart(light, colour.level), _take_apart(own, 0.0)
+        slow_is = _compare(there, here)
+        # where this colour blurs what its background does, that it does something else tells nothing
+        slow_is = "unknown" if slow_is == "light" and not alike(here.slow, there.slow) else slow_is
+        return _correct(own, there, slow_is, mode, _lent(colour, light, intensity, own), LENT.format(colour.name))
+    course, asked, note = _take_apart(seen, level), mode in ("gain", "gain+flat"), ""
+    light = None if colour is None or course.by_chance else colour.light_beside(intensity, seen)
+    if colour is None or light is None:
+        slow_is = _explain_slow(course, asked, intensity, seen.cells, None if bright else white)
+    else:
+        there = _take_apart(light, colour.level)
+        slow_is = _compare(there, course)
+        if slow_is == "light" and not alike(course.slow, there.slow):
+            course, note = there, LENT.format(colour.name)
+    return _correct(seen, course, slow_is, mode, lambda gain: fit_surface(intensity, gain, seen.inner), note)
+
+
+def _compare(light: _Course, here: _Course) -> str:
+    """Say what a slow change is, ``light`` being known from another colour: what is not light is the dye's own."""
+    changes, shown = (float(np.ptp(course.slow)) > SLOW for course in (here, light))
+    return "light" if shown or light.by_chance else "law" if changes else "none"
+
+
+def _lent(colour: OtherColour, light: Background, intensity: NDArray[np.float32], own: Background) -> Surface:
+    """Lay f(x, y) through the background of another colour."""
+
+    def lay(gain: Array) -> tuple[NDArray[np.float32] | None, float]:
+        flat = lend_surface(fit_surface(colour.intensity, gain, light.inner)[0], intensity, own)
+        return flat, 0.0 if flat is None else float(np.ptp(flat))
+
+    return lay
+
+
+def _correct(
+    seen: Background,
+    course: _Course,
+    slow_is: str,
+    mode: str,
+    surface: Surface,
+    note: str,
+) -> Illumination:
+    """Say what is divided out of a film; ``surface``: lays f(x, y), with its range, once g(t) is known."""
     asked, left_alone = mode in ("gain", "gain+flat"), mode in ("flat", "none")
     gain, notes, doubts = np.ones(len(course.slow)), list[str](), list[str]()
     if asked or (mode.startswith("auto") and (course.flickers or course.jumps)):
         gain *= np.exp(course.fast) * np.exp(course.jumped)
         notes.append(_tell_fast(course.flicker, course.jumps))
-    slow_is = _explain_slow(course, asked, intensity, seen.cells, None if bright else white)
     if course.by_chance:
         gain *= 1.0 if left_alone else np.exp(course.slow - course.slow.mean())
     elif slow_is == "light" and not left_alone:
@@ -172,13 +228,13 @@ def measure_illumination(
             f"the background {_tell_slow(course.slow)}; light that changes and dye that decays or grows look alike "
             "here: set recording.illumination to gain if it is the light, to none if it is not"
         )
-    flat, uneven = (None, 0.0) if mode in ("gain", "auto gain", "none") else fit_surface(intensity, gain, seen.inner)
+    flat, uneven = (None, 0.0) if mode in ("gain", "auto gain", "none") else surface(gain)
     flat = flat if uneven > UNEVEN or mode in ("flat", "gain+flat") else None
     if flat is not None:
         notes.append(f"uneven light: brightness varies by {uneven:.1%} over the picture, and was divided out")
     return Illumination(
         gain=gain,
-        measured=seen.measured,
+        measured=np.exp(course.log),
         flat=flat,
         background=seen.cells,
         flicker=course.flicker,
@@ -186,7 +242,7 @@ def measure_illumination(
         slow=float(np.ptp(course.slow)),
         uneven=uneven,
         slow_is=slow_is,
-        notes=tuple(note for note in notes if note),
+        notes=tuple(each for each in (*notes, note) if each) if notes else (),
         doubts=tuple(doubts),
     )
 
@@ -205,7 +261,12 @@ def _explain_slow(
 
 
 def even_out(
-    values: NDArray[np.float32], settings: RecordingSettings, header: Header, white: float | None, logarithmic: bool
+    values: NDArray[np.float32],
+    settings: RecordingSettings,
+    header: Header,
+    white: float | None,
+    logarithmic: bool,
+    other: Other | None = None,
 ) -> Illumination | None:
     """Divide reduced frames by g(t) f(x, y), in place; None where no background is to be seen or none is asked for.
 
@@ -213,6 +274,7 @@ def even_out(
     ----------
     values : shape (t, y, x), pixel values, or log10 of the intensity where ``logarithmic``.
     white : intensity of u = 0; None: unknown.
+    other : see :func:`measure_illumination`.
     """
     if settings.illumination == "none" or len(values) < (FEWEST if settings.illumination == "auto" else 3):
         return None
@@ -226,7 +288,7 @@ def even_out(
     if settings.reference is not None or logarithmic:  # f(x, y) is in the reference picture already
         mode = {"auto": "auto gain", "flat": "none", "gain+flat": "gain"}.get(mode, mode)
     level = header.gain if header.limit is not None and not logarithmic else 0.0
-    found = measure_illumination(intensity, mode, settings.observable == "bright", white, level)
+    found = measure_illumination(intensity, mode, settings.observable == "bright", white, level, other)
     if found is not None and found.corrected:
         _divide(values, found, black, logarithmic)
     return found

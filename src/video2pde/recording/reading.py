@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from video2pde.recording.observable import (
     ReferenceFrames,
     take_absorbance,
 )
+from video2pde.recording.othercolour import least_coloured, OtherColour, SIDE
 from video2pde.recording.resize import AreaResizer, native, ShiftedResizer
 from video2pde.recording.sampling import Sampler, StreamedFrame
 from video2pde.recording.seen import Seen
@@ -254,10 +256,10 @@ class Reading:
             if number + 1 == len(values):
                 return
 
-    def _selected(self, progress: Progress | None) -> Iterator[Picture]:
-        """Return the selected frames once more."""
+    def _selected(self, progress: Progress | None, recording: Seen | None = None) -> Iterator[Picture]:
+        """Return the selected frames once more, in the channel that is read or in that of another ``recording``."""
         start, every = self.settings.first, self.settings.every
-        for index, frame in enumerate(self.recording.frames()):
+        for index, frame in enumerate((recording or self.recording).frames()):
             if index >= start and (index - start) % every == 0:
                 yield frame.picture
             if progress is not None:
@@ -288,11 +290,31 @@ class Reading:
     def even_out(self, values: NDArray[np.float32]) -> Illumination | None:
         """Divide the light out of the reduced frames, in place, where it changes or is uneven."""
         white = self.settings.white or self.header.white
-        found = even_out(values, self.settings, self.header, white, self.log is not None)
+        other = None if self.log is not None else partial(self._other_colour, len(values))
+        found = even_out(values, self.settings, self.header, white, self.log is not None, other)
         if found is not None:
             self.notes += found.notes
             self.warnings += found.doubts
         return found
+
+    def _other_colour(self, frames: int) -> OtherColour | None:
+        """Read the film in the colour in which what spreads shows least; None where it shows in all of them."""
+        name = least_coloured(self.recording.channel)
+        if name is None:
+            return None
+        seen, (_, _, width, height), grid = self.recording.in_channel(name), self.layout.inner, self.layout.grid.shape
+        coarse = tuple(max(1, round(n * min(1.0, SIDE / max(grid)))) for n in grid)
+        resize, header = AreaResizer((height, width), (coarse[0], coarse[1])), seen.header
+        intensity = np.empty((frames, *coarse), np.float32)
+        skipped = self.begin + self.first
+        for number, picture in enumerate(self._selected(None, seen), start=-skipped):
+            if number >= 0:
+                intensity[number] = resize(native(self.layout.cut(picture)))
+            if number + 1 == frames:
+                break
+        intensity -= np.float32(header.black)
+        intensity *= np.float32(header.gain)
+        return OtherColour(name, intensity, 0.0 if header.limit is None else header.gain)
 
     def begin_after_jump(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Say where the scene jumps, and leave out what comes before a bleach where the start is to be found."""

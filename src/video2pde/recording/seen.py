@@ -34,7 +34,7 @@ class Seen:
     """
 
     def __init__(self, recording: Colourful, settings: RecordingSettings) -> None:
-        self.path = recording.path
+        self.path, self._settings = recording.path, settings
         self.channel = choose_channel(recording, settings)
         self._original, self._colourful = recording.header, recording
         self._recording = recording if self.channel.mix is None else recording.mixed(self.channel.mix)
@@ -67,6 +67,10 @@ class Seen:
             return None
         alone = tuple(own - grey for own, grey in zip(mix, luma, strict=True))
         return weight, self._colourful.mixed(alone).frames()
+
+    def in_channel(self, name: str) -> Seen:
+        """Return the same recording in another channel."""
+        return Seen(self._colourful, self._settings.model_copy(update={"channel": name}))
 
     @cached_property
     def header(self) -> Header:
