@@ -145,17 +145,20 @@ def best_channel(
 
 
 def _light(first: Array, second: Array, mixes: Mapping[str, Mix]) -> Array:
-    """Return the light at each place in the film, (place, 1, 1): the course of most blocks in the colour that changes
-    least, which shows what spreads least."""
-    courses = []
+    """Return the light at each place in the film, (place, 1, 1): the course of most blocks in the colour in which the
+    others follow it most closely, so that what spreads shows least there."""
+    best, least = np.ones(len(first)), np.inf
     for mix in mixes.values():
-        seen = np.tensordot(mix, first + second, axes=(0, 1))
-        usual = np.median(seen, axis=0)
-        lit = usual > 0
-        courses.append(np.median((seen / np.where(lit, usual, 1.0))[:, lit], axis=1) if lit.any() else None)
-    known = [course for course in courses if course is not None and np.all(course > 0)]
-    least = min(known, key=np.ptp, default=np.ones(len(first)))
-    return np.asarray(least)[:, None, None]
+        seen = np.tensordot(mix, first + second, axes=(0, 1)).reshape(len(first), -1)
+        lit = seen.min(axis=0) > 0
+        if not lit.any():
+            continue
+        relative = seen[:, lit] / np.median(seen[:, lit], axis=0)
+        course = np.median(relative, axis=1)
+        rest = float(np.percentile(np.ptp(relative / course[:, None], axis=0), STRONGEST))
+        if rest < least:
+            best, least = course, rest
+    return best[:, None, None]
 
 
 def _reduce(frame: NDArray[Any]) -> tuple[Array, float]:
