@@ -10,7 +10,7 @@ share and a law by another; where that does not decide, nothing is changed and t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,7 +184,8 @@ def measure_illumination(
         there = _take_apart(light, colour.level)
         slow_is = _compare(there, course)
         if slow_is == "light" and not alike(course.slow, there.slow):
-            course, note = there, LENT.format(colour.name)
+            # jumps and flicker, an encoder's included, are those of the colour that is read
+            course, note = replace(course, slow=there.slow), LENT.format(colour.name)
     return _correct(seen, course, slow_is, mode, lambda gain: fit_surface(intensity, gain, seen.inner), note)
 
 
