@@ -27,7 +27,6 @@ from video2pde.settings import RecordingSettings
 Array = NDArray[np.float64]
 Other = Callable[[], OtherColour | None]
 Surface = Callable[[Array], tuple[NDArray[np.float32] | None, float]]
-LENT = "the light was measured in the channel {}, in which what spreads hardly shows"
 
 FAST = 0.0015  # rms of flicker, relative, below which it is left alone
 JUMP = 0.006  # smallest jump of the light
@@ -175,8 +174,8 @@ def measure_illumination(
         slow_is = _compare(there, here)
         # where this colour blurs what its background does, that it does something else tells nothing
         slow_is = "unknown" if slow_is == "light" and not alike(here.slow, there.slow) else slow_is
-        return _correct(own, there, slow_is, mode, _lent(colour, light, intensity, own), LENT.format(colour.name))
-    course, asked, note = _take_apart(seen, level), mode in ("gain", "gain+flat"), ""
+        return _correct(own, there, slow_is, mode, _lent(colour, light, intensity, own), colour.name)
+    course, asked, lent = _take_apart(seen, level), mode in ("gain", "gain+flat"), ""
     light = None if colour is None or course.by_chance else colour.light_beside(intensity, seen)
     if colour is None or light is None:
         slow_is = _explain_slow(course, asked, intensity, seen.cells, None if bright else white)
@@ -185,8 +184,8 @@ def measure_illumination(
         slow_is = _compare(there, course)
         if slow_is == "light" and not alike(course.slow, there.slow):
             # jumps and flicker, an encoder's included, are those of the colour that is read
-            course, note = replace(course, slow=there.slow), LENT.format(colour.name)
-    return _correct(seen, course, slow_is, mode, lambda gain: fit_surface(intensity, gain, seen.inner), note)
+            course, lent = replace(course, slow=there.slow), colour.name
+    return _correct(seen, course, slow_is, mode, lambda gain: fit_surface(intensity, gain, seen.inner), lent)
 
 
 def _compare(light: _Course, here: _Course) -> str:
@@ -211,9 +210,12 @@ def _correct(
     slow_is: str,
     mode: str,
     surface: Surface,
-    note: str,
+    lent: str,
 ) -> Illumination:
-    """Say what is divided out of a film; ``surface``: lays f(x, y), with its range, once g(t) is known."""
+    """Say what is divided out of a film.
+
+    ``surface``: lays f(x, y), with its range, once g(t) is known; ``lent``: the other channel that showed the light.
+    """
     asked, left_alone = mode in ("gain", "gain+flat"), mode in ("flat", "none")
     gain, notes, doubts = np.ones(len(course.slow)), list[str](), list[str]()
     if asked or (mode.startswith("auto") and (course.flickers or course.jumps)):
@@ -223,7 +225,8 @@ def _correct(
         gain *= 1.0 if left_alone else np.exp(course.slow - course.slow.mean())
     elif slow_is == "light" and not left_alone:
         gain *= np.exp(course.slow)
-        notes.append(f"the light {_tell_slow(course.slow)}: each frame was divided by its background's brightness")
+        divided = "it" if lent else "its background's brightness"
+        notes.append(f"the light {_tell_slow(course.slow)}: each frame was divided by {divided}")
     elif slow_is == "unknown" and mode.startswith("auto"):
         doubts.append(
             f"the background {_tell_slow(course.slow)}; light that changes and dye that decays or grows look alike "
@@ -233,6 +236,8 @@ def _correct(
     flat = flat if uneven > UNEVEN or mode in ("flat", "gain+flat") else None
     if flat is not None:
         notes.append(f"uneven light: brightness varies by {uneven:.1%} over the picture, and was divided out")
+    if lent and notes:
+        notes.append(f"the light was measured in the channel {lent}, in which what spreads hardly shows")
     return Illumination(
         gain=gain,
         measured=np.exp(course.log),
@@ -243,7 +248,7 @@ def _correct(
         slow=float(np.ptp(course.slow)),
         uneven=uneven,
         slow_is=slow_is,
-        notes=tuple(each for each in (*notes, note) if each) if notes else (),
+        notes=tuple(note for note in notes if note),
         doubts=tuple(doubts),
     )
 
