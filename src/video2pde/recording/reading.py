@@ -40,7 +40,7 @@ from video2pde.recording.source import BEFORE, names_picture, OUTSIDE
 from video2pde.recording.stabilise import measure_motion, Motion
 from video2pde.recording.stability import RepeatCounter
 from video2pde.recording.timing import FrameStore
-from video2pde.room import require_space
+from video2pde.room import empty, require_space
 from video2pde.settings import RecordingSettings
 
 FIELD_COPIES = 2
@@ -305,7 +305,7 @@ class Reading:
         seen, (_, _, width, height), grid = self.recording.in_channel(name), self.layout.inner, self.layout.grid.shape
         coarse = tuple(max(1, round(n * min(1.0, SIDE / max(grid)))) for n in grid)
         resize, header = AreaResizer((height, width), (coarse[0], coarse[1])), seen.header
-        intensity = np.empty((frames, *coarse), np.float32)
+        intensity = empty((frames, *coarse), np.float32)
         skipped = self.begin + self.first
         for number, picture in enumerate(self._selected(None, seen), start=-skipped):
             if number >= 0:
