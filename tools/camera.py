@@ -1,6 +1,7 @@
 """Run the films of a camera's faults and hold them against undisturbed ones: right law, intervals, errors.
 
-Usage: python tools/camera.py [--set camera|"camera again"|"camera third"] [--only TEXT] [--kept] [--page FILE]
+Usage: python tools/camera.py [--set camera|"camera again"|"camera third"|"camera fourth"]
+           [--only TEXT] [--kept] [--page FILE]
 
 A fault is undone where the film ends with its own terms, where its true coefficients lie inside their intervals, and
 where their errors are below twice those of undisturbed films (the rms over their seeds, coefficient by coefficient).

@@ -1,8 +1,9 @@
-"""What a camera does to a film of diffusion (A) and of front-like spreading (C), as data (see ``films``).
+"""What a camera does to films of known laws, as data (see ``films``).
 
 All sets were fixed before a film of theirs was run. The first has the strengths of the table of deviations, with seeds
 of its own. The second, to check on, has other laws, plumes, strengths, seeds and another encoder. What was wrong there
-was mended, so that a third one was fixed, with pictures that are not square.
+was mended, so that a third one was fixed, with pictures that are not square. These three are of diffusion (A) and of
+front-like spreading (C). The fourth has decay (B), u|∇u|² (C-alt) and logistic growth (Fisher) beside them.
 """
 
 from __future__ import annotations
@@ -104,6 +105,25 @@ THIRD: dict[str, tuple[float, ...]] = {
     "rod": (0.06,),
     "glare": (0.25,),
 }
+FOURTH: dict[str, tuple[float, ...]] = {
+    "flicker": (0.015,),
+    "dimming": (0.12,),
+    "exposure": (0.7,),
+    "steps": (0.04,),
+    "vignetting": (0.22,),
+    "gamma": (NAMED_GAMMA,),
+    "shake": (1.2,),
+    "handheld": (0.25,),
+    "dust": (18,),
+    "walls": (0.55,),
+    "saturation": (0.08,),
+    "focus": (1.2,),
+    "yellow": (0.88,),
+    "source": (0.035,),
+    "rod": (0.045,),
+    "glare": (0.18,),
+    ALL: (1,),
+}
 CAMERA_SETS: dict[SET, CameraSet] = {
     "camera": CameraSet(
         "camera",
@@ -143,5 +163,33 @@ CAMERA_SETS: dict[SET, CameraSet] = {
         },
         THIRD,
         Camera(size=(232, 256), frames=FRAMES, noise=NOISE, crf=22, seed=8000),
+    ),
+    "camera fourth": CameraSet(
+        "camera fourth",
+        {
+            "A": replace(
+                make_case("A", coefficients={"laplacian": 1.7}, drift=(0.1, 0.2)),
+                plume=Plume(0.66, 61, 7, 1.0, "spots"),
+            ),
+            "B": replace(
+                make_case("B", coefficients={"u": -0.025, "laplacian": 1.3}, drift=(-0.15, 0.1)),
+                plume=Plume(0.74, 63, 8, 1.0, "hook"),
+            ),
+            "C": replace(
+                make_case("C", coefficients={"grad_squared": 10.0, "laplacian": 0.8}, drift=(0.15, -0.12)),
+                plume=Plume(0.64, 65, 7, 1.0, "hook"),
+            ),
+            "C-alt": replace(
+                make_case("C-alt", coefficients={"u_grad_squared": 15.0, "laplacian": 0.9}, drift=(-0.12, -0.15)),
+                plume=Plume(0.76, 67, 6, 1.0, "spots"),
+            ),
+            "Fisher": replace(
+                make_case("Fisher", coefficients={"u": 0.12, "u_squared": -0.15, "laplacian": 1.0}, drift=(0.1, -0.05)),
+                plume=Plume(0.45, 69, 7, 1.0, "hook"),
+            ),
+        },
+        FOURTH,
+        Camera(size=(256, 240), frames=FRAMES, noise=NOISE, crf=20, seed=9000),
+        undisturbed=2,
     ),
 }

@@ -20,6 +20,7 @@ SET = Literal[
     "camera",
     "camera again",
     "camera third",
+    "camera fourth",
 ]
 PIXELS, FRAMES, NOISE = 240, 200, 0.01
 

@@ -1,7 +1,7 @@
 """Run the whole pipeline on films with one broken assumption each, and count who was sure and wrong.
 
-Usage: python tools/deviations.py --set tuning|check|second|third|fourth|fifth|camera|"camera again"|"camera third"
-           [--only TEXT] [--workers N] [--page FILE]
+Usage: python tools/deviations.py --set tuning|check|second|third|fourth|fifth|camera|"camera again"|"camera third"|
+           "camera fourth" [--only TEXT] [--workers N] [--page FILE]
 
     right                 verdict ``law``, the film's terms, every true coefficient inside its interval
     wrong but said so     any other verdict, or a warning of the recording or of the fit

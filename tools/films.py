@@ -217,9 +217,9 @@ def _camera(chosen: CameraSet) -> Iterator[Film]:
     for base, case in chosen.cases.items():
         for seed in range(1, chosen.undisturbed + 1):
             camera = replace(chosen.camera, seed=chosen.camera.seed + seed)
-            yield Film(chosen.name, base, "", float(seed), case, camera, library=base)
+            yield Film(chosen.name, base, "", float(seed), case, camera, library=LIBRARIES[base])
     for turn, (name, strengths) in enumerate(chosen.strengths.items(), start=chosen.undisturbed + 1):
         for base, case in chosen.cases.items():
             for rank, strength in enumerate(strengths):
                 camera = replace(chosen.camera, seed=chosen.camera.seed + 10 * turn + rank)
-                yield Film(chosen.name, base, name, strength, case, camera, library=base)
+                yield Film(chosen.name, base, name, strength, case, camera, library=LIBRARIES[base])
