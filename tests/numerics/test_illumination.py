@@ -81,6 +81,27 @@ def test_steady_light_is_left_alone_even_where_the_background_decays_or_grows(ca
     assert found.slow_is == ("law" if case.name in ("B",) or (case.name == "Fisher" and case.background) else "none")
 
 
+EVEN = FLICKER / np.exp(np.log(FLICKER).mean())  # what flicker does to the mean of all frames is not to be known
+
+
+@pytest.mark.parametrize("gain", [EVEN, STEPS], ids=["flicker", "jumps"])
+@pytest.mark.parametrize("name", ["B", "B 0.25", "fading"])
+def test_what_is_quick_is_light_where_dye_decays_slowly(name: str, gain) -> None:
+    """Flicker flickers slowly, too: the plume, which is divided by its own background, tells how fast that decays."""
+    found = find(STEADY[name], gain)
+    assert found.slow_is == "law" or STEADY[name].background == STEADY["fading"].background
+    assert found.doubts == ()
+    assert error(found, gain) < 1.5e-3
+    assert np.mean(found.gain / gain) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_jump_is_found_while_a_background_grows_fast() -> None:
+    found = find(STEADY["Fisher 0.1"], STEPS)
+    assert found.jumps == (36, 72)
+    assert found.slow_is == "law"
+    assert error(found, STEPS) < 2e-3
+
+
 @pytest.mark.parametrize(("background", "threshold"), [(0.22, 0.3), (0.2, 0.35), (0.34, 0.3)])
 def test_a_background_that_reacts_not_linearly_is_not_taken_for_a_lamp(background: float, threshold: float) -> None:
     """u(u − α)(1.05 − u) everywhere: below the threshold the ground fades, above it grows, as under changing light."""
