@@ -22,6 +22,7 @@ from video2pde.calibration.budget import Correction
 from video2pde.calibration.carried import FlowBlock
 from video2pde.calibration.finer import discretisation_bias
 from video2pde.calibration.fit import compare_halves, Fit, fit_rollout
+from video2pde.calibration.further import Omitted
 from video2pde.calibration.growth import refit_growing
 from video2pde.calibration.maperrors import fitted_maps, undecided
 from video2pde.calibration.problem import forward, Problem
@@ -75,7 +76,8 @@ class Calibration:
     units of the camera's noise: near 1 for a law that says everything; ``flow`` what varies in space
     beside the drift, and ``maps`` how coefficients vary, both fitted jointly; ``parameters`` of terms that are not
     linear in them, by symbol; ``held`` coefficients that were not fitted, by term, and why; ``enlarges`` the library of
-    which it is one term more, where rollouts of that one asked for it.
+    which it is one term more, where rollouts of that one asked for it; ``asked``: the terms that it lacks as its
+    rollouts have them, None where they were not asked (``fit.omitted``).
     """
 
     library: str
@@ -93,6 +95,7 @@ class Calibration:
     parameters: Mapping[str, Estimate] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
     enlarges: str = ""
+    asked: tuple[Omitted, ...] | None = None
 
     @property
     def diagnosed(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -117,8 +118,8 @@ def _scaled(hessian: Array, damping: float = 0.0) -> tuple[Array, Array]:
 class Chunk:
     """Some frames: the rollout from its own initial frame and that of the Jacobian, (t, y, x).
 
-    They lie in memory, or on a device as arrays of JAX. ``columns`` (c + 1, t, y, x): the pictures and, last, the
-    error; empty where a rollout has ``failed``.
+    They lie in memory, or on a device as arrays of JAX, and hold the rollouts of all neighbours: who keeps them copies
+    them. ``columns`` (c + 1, t, y, x): the pictures and, last, the error; empty where a rollout has ``failed``.
     """
 
     frames: slice
@@ -198,10 +199,7 @@ class Look:
             draw_error(values, last, observed, *piece, columns[-1])
 
         map_threads(draw, _pieces(values.shape[1], self.workers), self.workers)
-        # copies: the rollouts of the neighbours are let go
-        base = values[0].copy()
-        rollout = base if self.base is None else values[last].copy()
-        return Chunk(frames, rollout, base, self._above_floor(frames, columns))
+        return Chunk(frames, values[last], values[0], self._above_floor(frames, columns))
 
     def _compare_there(self, frames: slice, values: Any, steps: Array) -> Chunk:
         """Do the same on a device, in few programs: each call of one takes as long as a pass over small pictures."""
@@ -265,10 +263,10 @@ def inner_products(left: Any, right: Any, weight: Array, workers: int = 1) -> Ar
     return out
 
 
-def _pieces(count: int, workers: int) -> list[tuple[int, int]]:
+@cache
+def _pieces(count: int, workers: int) -> tuple[tuple[int, int], ...]:
     """Share frames out to threads: where each begins and ends."""
-    bounds = np.linspace(0, count, min(workers, count) + 1).astype(int).tolist()
-    return list(pairwise(bounds))
+    return tuple(pairwise(np.linspace(0, count, min(workers, count) + 1).astype(int).tolist()))
 
 
 # rows are sliced before the loop along them, as in ``pictures``: with four indices in it no processor takes several

@@ -19,7 +19,7 @@ from video2pde.fit.effects import Context
 from video2pde.fit.law import LawFit
 from video2pde.fit.result import Suspicion
 from video2pde.fit.score import Score, score
-from video2pde.fit.suspects import RESPONSE, Suspect, SUSPECTS
+from video2pde.fit.suspects import RESPONSE, STEADY_LIGHT, Suspect, SUSPECTS
 from video2pde.fit.view import View
 from video2pde.fit.words import describe_effect
 from video2pde.rollout.model import Model
@@ -260,9 +260,10 @@ def name_cause(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
 def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit) -> str:
     """Say which smaller law with one simple effect does as well as a law that passes; an empty text: none."""
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
-    bent = "" if RESPONSE in asked.answered else _response_like(Context(asked.view, asked.law).model)
-    if bent:
-        return bent
+    model = Context(asked.view, asked.law).model
+    bent = "" if RESPONSE in asked.answered else _response_like(model)
+    if seen := bent or ("" if STEADY_LIGHT in asked.answered else _light_like(model)):
+        return seen
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
         for suspect, answer in _ask(asked, law, _no_rival):
             if answer.columns > SIMPLE:
@@ -306,6 +307,19 @@ def _response_like(law: Model) -> str:
     return (
         "diffusion alone, seen through a response curve (gamma, a tone curve), says as much: |∇u|² is as small beside "
         "Δu as such a curve makes it; film with a linear response, or give recording.response"
+    )
+
+
+def _light_like(law: Model) -> str:
+    """Say where a background that stays while dye fades may be one that fades, under light that changes to match.
+
+    Of −k(u − b) + DΔu a film shows that the plume fades beside its background, and nothing of why that one stays.
+    """
+    if not (law.amount("u") < 0 < law.amount("constant") and law.consists_of(("constant", "u", "laplacian"))):
+        return ""
+    return (
+        "dye that fades everywhere, under light that changes as much as the background would have (an automatic "
+        'exposure may do that), says as much: fix the exposure, and say so with recording.illumination = "none"'
     )
 
 

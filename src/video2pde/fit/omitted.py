@@ -14,7 +14,7 @@ grid makes up terms, too: what it adds to the step is found by a fit to a finer 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,99 +24,37 @@ from scipy.stats import norm
 from video2pde.calibration import Calibration, make_problem
 from video2pde.calibration.blocks import LAW
 from video2pde.calibration.finer import discretisation_bias
+from video2pde.calibration.further import moved, Omitted
 from video2pde.calibration.linear import Linear
 from video2pde.calibration.problem import Problem
 from video2pde.field import Field
 from video2pde.fit.result import Suspicion
 from video2pde.settings import Settings
 from video2pde.terms import CATALOGUE
-from video2pde.terms.symbol import EMPTY_TO_FULL, is_diffusion
 from video2pde.terms.words import describe
 
 Array = NDArray[np.float64]
 
 ASKED = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous")
 """Terms that are tried one by one where the law lacks them: those of the libraries."""
-SEEN = 8.0
-"""Standard errors from zero at which a term is seen. Blocks of frames know nothing of what errs in the same way all
-along, and an encoder's lag reaches 16 on films of right laws; but no coefficient leaves its interval with it."""
 CERTAIN = 25.0
 """Standard errors from which the law with the term is calibrated and competes: no right law was seen to come near."""
-SURE = 2.0
-"""Standard errors that are taken off a shift of the law's coefficients."""
 BLOCKS = 12
 """Blocks of frames that errors are taken from."""
-GRID_KNOWN = 0.5
-"""How well the grid's error is known, relative: what is taken off for it counts as uncertain by so much."""
 ALIKE = 1e-5
 """Share of a term's effect, squared, that law, drift and initial frame cannot have, from which it can be asked for."""
 SINGULAR = 1e-10
 """Singular value of the scaled normal equations, relative to the largest, below which a direction counts as none."""
 
 
-@dataclass(frozen=True, eq=False)
-class Omitted:
-    """A term that a law lacks: its coefficient beside the law, ``value`` ± ``error``.
-
-    ``coefficients`` of the law with it, and how far noise alone moves them, ``errors``; ``removes``: the share of the
-    rollout's squared error that the term takes away.
-    """
-
-    name: str
-    value: float
-    error: float
-    coefficients: Mapping[str, float]
-    errors: Mapping[str, float]
-    removes: float
-
-    @property
-    def deviations(self) -> float:
-        """Its distance from zero in standard errors."""
-        return abs(self.value) / max(self.error, 1e-300)
-
-    @property
-    def runs_forward(self) -> bool:
-        """Whether diffusion stays forward with it: backward, it says what another term could."""
-        whole = {**self.coefficients, self.name: self.value}
-        known = [(CATALOGUE[name], value) for name, value in whole.items() if name in CATALOGUE]
-        return all(value >= 0 or not is_diffusion(term, EMPTY_TO_FULL) for term, value in known)
-
-    def shifts(self, law: Mapping[str, float]) -> dict[str, float]:
-        """Say by term how far its coefficient lies from the law's own, beyond noise."""
-        return {
-            name: max(abs(self.coefficients[name] - value) - SURE * self.errors[name], 0.0)
-            for name, value in law.items()
-        }
-
-    def tells(self, law: Mapping[str, float], widths: Mapping[str, float]) -> bool:
-        """Tell whether it is seen and moves a coefficient of the law out of its interval."""
-        return self.deviations > SEEN and self.runs_forward and moved(self.shifts(law), widths) > 1.0
-
-    def less(self, bias: Array) -> Omitted:
-        """Take off what the grid adds, to the law's coefficients first and to its own last."""
-        unsure = GRID_KNOWN * np.abs(bias)
-        own = zip(self.coefficients.items(), bias, strict=False)
-        doubt = zip(self.errors.items(), unsure, strict=False)
-        return replace(
-            self,
-            value=self.value - float(bias[-1]),
-            error=float(np.hypot(self.error, unsure[-1])),
-            coefficients={name: value - float(less) for (name, value), less in own},
-            errors={name: float(np.hypot(error, more)) for (name, error), more in doubt},
-        )
-
-
-def moved(shifts: Mapping[str, float], widths: Mapping[str, float]) -> float:
-    """Say by how many half-widths of its interval a coefficient moves."""
-    return max((shift / widths[name] for name, shift in shifts.items() if widths[name] > 0), default=0.0)
-
-
 def ask_rollout(calibration: Calibration, train: Field, settings: Settings) -> tuple[Omitted, ...]:
     """Ask for every term of :data:`ASKED` that a calibrated law lacks; none where its rollouts cannot say.
 
     That is so beside flows and maps, under constraints, and where a law that grows was fitted with its initial frame.
-    What the grid adds is still in the answers.
+    What the grid adds is still in the answers. A law that was asked once keeps its answers (``Calibration.asked``).
     """
+    if calibration.asked is not None:
+        return calibration.asked
     fit, own = calibration.fit, [term.name for term in calibration.terms]
     plain = calibration.model.flow is None and not calibration.maps and not calibration.held
     lacks = [name for name in ASKED if name not in own]

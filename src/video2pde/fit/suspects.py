@@ -17,6 +17,7 @@ from video2pde.terms.catalogue import TENSOR
 from video2pde.terms.words import describe
 
 UNEVEN_LIGHT, RESPONSE, SOURCE, ANISOTROPY = "uneven light", "response", "source", "anisotropy"
+STEADY_LIGHT = "light that changes to match"  # no suspect, but a law that such light could make; see explain
 IN_SPACE, IN_TIME = "coefficients in space", "coefficients in time"
 OFTEN_MISSING = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous", "biharmonic")
 """Terms of the catalogue that are tried one by one where the law lacks them."""
@@ -176,6 +177,7 @@ def answered_by(
         IN_TIME: "time" in varied,
         UNEVEN_LIGHT: recording.reference is not None,
         RESPONSE: recording.response != "auto",
+        STEADY_LIGHT: recording.illumination == "none",
         ANISOTROPY: set(TENSOR) <= set(law),
     }
     return frozenset(name for name, known in answered.items() if known)

@@ -159,6 +159,8 @@ class SideBySide:
         start = np.broadcast_to(np.asarray(u0, self._scheme.settings.precision), (len(models), *grid.shape))
         self._course = Course.of(np.array(start, order="C"), len(self._times))
         self._failed: dict[int, Rollout] = {}
+        self._shares: list[tuple[int, int, NDArray[np.int64]]] = []
+        self._shared_for = -1  # how many had failed when they were shared out
         self._begin = 0
         self._buffers: dict[tuple[int, int], Array] = {}
         self._stacks = self._stack() if self._scheme.device != "gpu" else []
@@ -223,11 +225,8 @@ class SideBySide:
 
     def _run(self, part: Part, loop: Loop, *more: Any) -> None:
         """Share the stacked rollouts out to threads, and give each share to a loop."""
-        workers, shares = self._scheme.workers, list[tuple[int, int, NDArray[np.int64]]]()
-        for place, stack in enumerate(self._stacks):
-            alive = np.array([n for n in stack.members if n not in self._failed], np.int64)
-            parts = [share for share in np.array_split(alive, count_workers(workers)) if len(share)]
-            shares += [(place, number, share) for number, share in enumerate(parts)]
+        if self._shared_for != len(self._failed):
+            self._shares, self._shared_for = self._share(), len(self._failed)
 
         def run(share: tuple[int, int, NDArray[np.int64]]) -> None:
             place, number, chosen = share
@@ -238,7 +237,16 @@ class SideBySide:
                 room = self._buffers[place, number] = np.zeros(padded, self._course.states.dtype)
             stack.carry_on(loop, self._course, room, part, chosen, *more)
 
-        map_threads(run, shares, workers)
+        map_threads(run, self._shares, self._scheme.workers)
+
+    def _share(self) -> list[tuple[int, int, NDArray[np.int64]]]:
+        """Share out what has not failed: the stack's place, the share's number in it, and the rollouts."""
+        shares = []
+        for place, stack in enumerate(self._stacks):
+            alive = np.array([n for n in stack.members if n not in self._failed], np.int64)
+            parts = np.array_split(alive, count_workers(self._scheme.workers))
+            shares += [(place, number, share) for number, share in enumerate(parts) if len(share)]
+        return shares
 
     def _report(self, n: int, part: Part, values: Array) -> Rollout:
         """Say how a stacked rollout has crossed some frames, and leave out what it has not reached."""

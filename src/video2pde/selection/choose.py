@@ -284,6 +284,8 @@ def _why_passed_over(better: Candidate, winner: Candidate, table: Sequence[Candi
         return "it cannot be run forward or does not beat persistence"
     if evidence.passes(winner) and not evidence.passes(better):
         return f"it leaves more than noise unexplained, and {winner.library} does not"
+    if small := evidence.asked_in_vain(better, table):
+        return f"rollouts of {small} ask for its further term, and {small} fails without it: so may something else"
     if evidence.leaves_more(better, [c for c in table if c.admissible and evidence.usable(c)]):
         return "it leaves clearly more of the training window unexplained"
     if len(better.terms) > len(winner.terms):

@@ -14,6 +14,10 @@ CERTAIN_BLOCKS, BLOCK_RATIO = 3.0, 1.5
 """Standard errors, and the factor, by which a law's blocks must leave more than another's to count."""
 
 
+FAR = 4.0
+"""How many times what chance may leave a law leaves that fails by far: a film's own faults were seen to reach three."""
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What is known of the contenders, by library: fits, rollouts over the validation window, tests of fit.
@@ -65,11 +69,24 @@ class Evidence:
         """Tell whether a law with one more term takes the place of the one whose rollouts asked for it.
 
         It must leave no more than noise, know the term's sign, and predict the validation window better. The smaller
-        one must fit as well: what a film has beside its law (light, flow, a source) asks for terms, too.
+        one must fit as well: what a film has beside its law (light, flow, a source) asks for terms, too. Or it fails by
+        far, and the new term stands in the place of one of its own, so that the law has grown by nothing.
         """
         more = set(larger.terms) - set(small.terms)
         sure = all(larger.estimates[name].low * larger.estimates[name].high > 0 for name in more)
-        return sure and self.fits(small) and self.passes(larger) and self.predicts_worse(small, larger)
+        instead = len(larger.terms) <= len(small.terms) and self._fails_by_far(small)
+        fits = instead or self.fits(small)
+        return sure and fits and self.passes(larger) and self.predicts_worse(small, larger)
+
+    def asked_in_vain(self, larger: Candidate, candidates: Sequence[Candidate]) -> str:
+        """Name the law whose rollouts asked for a law's further term without its taking that law's place."""
+        small = next((c for c in candidates if c.library == self.calibrations[larger.library].enlarges), None)
+        return "" if small is None or self.takes_over(larger, small) else small.library
+
+    def _fails_by_far(self, candidate: Candidate) -> bool:
+        """Tell whether a law leaves many times what noise may leave at some scale."""
+        test = self.tests.get(candidate.library)
+        return test is not None and test.worst is not None and test.worst.excess > FAR
 
     def in_place_of_idle(self, passing: Sequence[Candidate], usable: Sequence[Candidate]) -> list[Candidate]:
         """Put smaller laws in the place of those that pass, where the further terms of all of these say nothing.

@@ -16,7 +16,7 @@ from video2pde.discovery.shapes import Shape
 from video2pde.drift import Drift
 from video2pde.errors import StageError
 from video2pde.field import Field
-from video2pde.fit.omitted import CERTAIN, find_omitted
+from video2pde.fit.omitted import ask_rollout, CERTAIN, find_omitted
 from video2pde.progress import Progress
 from video2pde.refinement.result import Refinement
 from video2pde.runs.events import Events, QuietEvents
@@ -126,13 +126,16 @@ def _without_unsure(contender: Contender, done: Mapping[str, Calibration]) -> Co
 
 def _enlarge(
     contenders: Sequence[Contender],
-    done: Mapping[str, Calibration],
+    done: dict[str, Calibration],
     train: Field,
     drift: Drift,
     found: Discovery,
     settings: Settings,
 ) -> tuple[str, Contender] | None:
-    """Return the best law's name and the law with one more term, where its rollouts ask for one beyond doubt."""
+    """Return the best law's name and the law with one more term, where its rollouts ask for one beyond doubt.
+
+    What they say is kept with the law.
+    """
     fitted = [law for law in done.values() if law.fit.converged]
     if not fitted or settings.regression.law is not None or found.search is not None:
         return None
@@ -140,7 +143,9 @@ def _enlarge(
     widths = {name: (estimate.high - estimate.low) / 2 for name, estimate in best.estimates.items()}
     if not all(np.isfinite(width) for width in widths.values()):
         return None
-    asked = find_omitted(best, train, settings if drift.moving else without_drift(settings), widths)
+    posed = settings if drift.moving else without_drift(settings)
+    best = done[best.library] = replace(best, asked=ask_rollout(best, train, posed))
+    asked = find_omitted(best, train, posed, widths)
     if asked is None or asked.deviations < CERTAIN:
         return None
     terms = (*best.terms, CATALOGUE[asked.name])
