@@ -221,3 +221,18 @@ def test_a_law_that_stays_far_behind_another_one_is_given_up() -> None:
     again = fit_rollout(*pose(field, "R"), OPTIONS, rival=0.9 * right.plain_mse)
     assert again.converged
     assert np.array_equal(again.coefficients, fit_rollout(*pose(field, "R"), OPTIONS).coefficients)
+
+
+def test_a_law_that_ends_far_behind_another_one_is_fitted_from_one_start() -> None:
+    field = noisy(known_field("C", 48, 60), 0.001, 1)
+    right = calibrate("C", pose(field, "C")[0], {"weak": pose(field, "C")[1]}, FEW)
+    problem, guess = pose(field, "C-alt")
+    behind = calibrate("C-alt", problem, {"weak": guess}, FEW, rival=right.plain_mse)
+    assert behind.fit.converged
+    assert behind.fit.mse > 2 * right.plain_mse
+    assert [attempt.source for attempt in behind.attempts] == ["weak"]
+    assert [attempt.source for attempt in right.attempts] == ["weak", "poor"]
+    alone = calibrate("C-alt", problem, {"weak": guess}, FEW)
+    assert len(alone.attempts) == 2
+    assert behind.estimates["laplacian"].value == pytest.approx(alone.estimates["laplacian"].value, rel=1e-3)
+    assert behind.bootstrap is not None

@@ -269,6 +269,21 @@ def test_a_law_with_the_term_that_rollouts_ask_for_takes_the_place_of_the_smalle
     assert choose(within, tests=tests, enlarges=larger, own=unsure).chosen == "A"
 
 
+def test_a_law_that_fails_by_far_gives_way_to_one_of_as_many_terms_that_its_rollouts_ask_for() -> None:
+    """Dye that fades on a background that stays: u and u² fail by far, and the constant in the place of u² fits."""
+    within, larger = {"B": 0.0102, "C": 0.01}, {"C": "B"}
+    far, near = judged(False), judged(False)
+    far.worst, near.worst = SimpleNamespace(excess=16.0), SimpleNamespace(excess=3.0)
+    found = choose(within, tests={"B": far, "C": judged(True)}, enlarges=larger)
+    assert (found.chosen, found.verdict) == ("C", "law")
+    # what fails by less may fail by the film's faults, and what has grown by a term says more of anything
+    found = choose({"B": 0.0106, "C": 0.01}, tests={"B": near, "C": judged(True)}, enlarges=larger)
+    assert (found.chosen, found.verdict) == ("B", "approximation")
+    assert "C with 10.04%, which is less, but rollouts of B ask for its further term" in found.reason
+    grown = choose({"B": 0.0102, "C-both": 0.01}, tests={"B": far, "C-both": judged(True)}, enlarges={"C-both": "B"})
+    assert grown.chosen == "B"
+
+
 def test_a_law_with_one_more_term_stands_alone_where_the_smaller_one_is_no_candidate() -> None:
     """Its rollouts may ask for a term though it predicts nothing itself: that ended in an empty table."""
     tests, larger = {"A": judged(False), "C": judged(True)}, {"C": "A"}

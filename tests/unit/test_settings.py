@@ -49,6 +49,11 @@ def test_overrides_beat_the_file_which_beats_the_preset(tmp_path: Path) -> None:
 
 def test_override_none_and_mappings() -> None:
     assert load_settings(overrides=["weak.gradient_sigma=none"]).weak.gradient_sigma is None
+    # a word where it is one that the setting knows, as warnings advise
+    words = ["recording.illumination=none", "recording.objects=none", "drift.background=none", "recording.mask=none"]
+    settings = load_settings(overrides=words)
+    assert (settings.recording.illumination, settings.recording.objects, settings.drift.background) == ("none",) * 3
+    assert settings.recording.mask is None
     assert load_settings(overrides=["recording.grid=100, 80"]).recording.grid == (100, 80)
     assert load_settings(overrides={"weak.gradient_sigma": 1.5}).weak.gradient_sigma == 1.5
 

@@ -21,7 +21,7 @@ from video2pde.calibration.bootstrap import Bootstrap, bootstrap_fit
 from video2pde.calibration.budget import Correction
 from video2pde.calibration.carried import FlowBlock
 from video2pde.calibration.finer import discretisation_bias
-from video2pde.calibration.fit import compare_halves, Fit, fit_rollout
+from video2pde.calibration.fit import BEATEN, compare_halves, Fit, fit_rollout
 from video2pde.calibration.further import Omitted
 from video2pde.calibration.growth import refit_growing
 from video2pde.calibration.maperrors import fitted_maps, undecided
@@ -204,7 +204,7 @@ def _fit_from_all(
     options: CalibrationSettings,
     rival: float,
 ) -> tuple[tuple[Attempt, ...], list[Fit]]:
-    """Fit from every start, and from a poor one, until one is beaten by a ``rival``."""
+    """Fit from every start, and from a poor one, until one is beaten by a ``rival``, or ends far behind it."""
     guesses = {name: [float(value) for value in values] for name, values in starts.items()}
     first = next(iter(guesses.values()))
     poor = [POOR * forward(term, value) for term, value in zip(problem.terms, first, strict=True)]
@@ -216,8 +216,8 @@ def _fit_from_all(
         ended = tuple(float(c) for c in fit.coefficients)
         attempts.append(Attempt(source, tuple(guess), ended, fit.mse, fit.converged, fit.reason, fit.rollouts))
         fits.append(fit)
-        if fit.beaten:
-            break
+        if fit.beaten or (fit.converged and fit.mse > BEATEN * rival):
+            break  # whether another start ends elsewhere says nothing of a law that is not chosen
     if not any(np.isfinite(fit.mse) for fit in fits):
         raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
     return tuple(attempts), fits

@@ -19,7 +19,7 @@ from video2pde.fit.effects import Context
 from video2pde.fit.law import LawFit
 from video2pde.fit.result import Suspicion
 from video2pde.fit.score import Score, score
-from video2pde.fit.suspects import RESPONSE, STEADY_LIGHT, Suspect, SUSPECTS
+from video2pde.fit.suspects import OF_LIGHT, RESPONSE, STEADY_LIGHT, Suspect, SUSPECTS
 from video2pde.fit.view import View
 from video2pde.fit.words import describe_effect
 from video2pde.rollout.model import Model
@@ -266,7 +266,8 @@ def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
         return seen
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
         for suspect, answer in _ask(asked, law, _no_rival):
-            if answer.columns > SIMPLE:
+            steady = STEADY_LIGHT in asked.answered and suspect.name in OF_LIGHT
+            if answer.columns > SIMPLE or steady:
                 continue
             pair = _as_suspicion(asked, law, library, suspect, answer)
             if pair.criterion < alone:

@@ -17,7 +17,8 @@ from video2pde.terms.catalogue import TENSOR
 from video2pde.terms.words import describe
 
 UNEVEN_LIGHT, RESPONSE, SOURCE, ANISOTROPY = "uneven light", "response", "source", "anisotropy"
-STEADY_LIGHT = "light that changes to match"  # no suspect, but a law that such light could make; see explain
+STEADY_LIGHT, OF_LIGHT = "light that changes to match", ("gain", "flicker", "offset")
+"""What settings answer that say that light is steady: that it could make up for a part of the law (see ``explain``)."""
 IN_SPACE, IN_TIME = "coefficients in space", "coefficients in time"
 OFTEN_MISSING = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous", "biharmonic")
 """Terms of the catalogue that are tried one by one where the law lacks them."""

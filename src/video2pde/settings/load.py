@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, Literal
 
 from pydantic import Field, model_validator, ValidationError
 
@@ -212,7 +212,23 @@ def _split_override(text: str) -> tuple[str, Any]:
     key, found, value = text.partition("=")
     if not found or "." not in key:
         raise SettingsError(f"'{text}' is not of the form section.key=value, such as recording.smooth=1.0")
-    return key.strip(), _parse_value(value.strip())
+    word = value.strip()
+    return key.strip(), word if word == "none" and _has_word(key.strip(), word) else _parse_value(word)
+
+
+def _has_word(key: str, word: str) -> bool:
+    """Tell whether a word is one of those that a setting may have; ``none`` is such a word for some of them."""
+    section, _, name = key.partition(".")
+    held = Settings.model_fields.get(section)
+    keys = getattr(held.annotation, "model_fields", {}) if held is not None else {}
+    return name in keys and word in _words(keys[name].annotation)
+
+
+def _words(annotation: Any) -> set[Any]:
+    """Return the words that a type names, those of its parts included."""
+    parts = get_args(annotation)
+    own = {part for part in parts if isinstance(part, str)} if get_origin(annotation) is Literal else set()
+    return own.union(*(_words(part) for part in parts if not isinstance(part, str)))
 
 
 def _parse_value(text: str) -> Any:
