@@ -183,9 +183,11 @@ class Sample:
 
             with world.problem.window.arithmetic():
                 return np.array(start_noise(resident(self.residuals), self.order[:, first], share))
-        return np.stack(
-            [np.tensordot(share, self.errors(world.first, drawn[None, first])[0], axes=1) for drawn in self.order]
-        )
+
+        def average(drawn: NDArray[np.int64]) -> Array:
+            return np.asarray(np.tensordot(share, self.errors(world.first, drawn[None, first])[0], axes=1))
+
+        return np.stack(map_threads(average, self.order))
 
 
 def refit(

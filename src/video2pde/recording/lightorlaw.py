@@ -19,6 +19,7 @@ LARGEST = 0.5  # slow change of log g beyond which it is not light
 CLEARER = 0.6  # how much better light must explain the plume's content than a law does, or the other way round
 POWERS = (1, 2, 3)  # of u in a law that a background may follow
 GOOD = 0.005  # share of the content's change that a right law of these may leave
+FASTEST = 3.0  # largest rate of decay or growth beside flicker, in units of one over the film
 POOR = 0.05  # share of the content's change beyond which an explanation is none
 
 
@@ -116,15 +117,12 @@ def _fade_beside_flicker(
         left = _unexplained(content - content[0] - rate * _integral(content), clear**2 * slope)
         return left / (float(np.abs(content).max()) + 1e-12)
 
-    fastest = 3.0 / len(middles)
-    rates = np.linspace(-fastest, fastest, 61)
-    best = rates[int(np.argmin([unexplained(rate) for rate in rates]))]
-    near = rates[1] - rates[0]
+    rates = np.linspace(-FASTEST, FASTEST, 61) / len(middles)
+    best, near = min(rates, key=unexplained), float(rates[1] - rates[0])
     found = minimize_scalar(unexplained, bounds=(best - near, best + near), method="bounded").x
     cause = np.log1p(-ground(found))
     cause -= cause[0]
-    rest = course.slow - course.slow.mean() - (cause - cause.mean())
-    certain = unexplained(found) < GOOD and float(np.ptp(cause)) > SLOW and course.leaves_chance(course.slow - rest)
+    certain = unexplained(found) < GOOD and float(np.ptp(cause)) > SLOW and course.leaves_chance(cause)
     return cause if certain else None
 
 
