@@ -463,6 +463,6 @@ def test_a_background_that_stays_while_dye_fades_may_be_light_that_makes_up_for_
 ) -> None:
     terms = tuple(CATALOGUE[name] for name in coefficients)
     assert bool(_light_like(Model(terms, tuple(coefficients.values())))) == said
-    steady = SETTINGS.recording.model_copy(update={"illumination": "none"})
+    steady = SETTINGS.recording.model_copy(update={"illumination": "steady"})
     assert STEADY_LIGHT in answered_by(steady)
     assert STEADY_LIGHT not in answered_by(SETTINGS.recording)

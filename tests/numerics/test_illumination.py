@@ -95,6 +95,41 @@ def test_what_is_quick_is_light_where_dye_decays_slowly(name: str, gain) -> None
     assert np.mean(found.gain / gain) == pytest.approx(1.0, abs=1e-3)
 
 
+def test_decay_that_hardly_shows_beside_flicker_is_left_in_where_it_is_told() -> None:
+    """Its course may be as small as what smoothing leaves of flicker: what is the law's is not divided out for that."""
+    fading = make_case("B", coefficients={"u": -0.02, "laplacian": 1.0}, background=0.08)
+    trends = []
+    for seed in (1, 5, 8, 10):
+        gain = np.exp(0.02 * np.random.default_rng(seed).standard_normal(len(TIMES)))
+        found = find(fading, gain)
+        if found.slow_is == "law":
+            assert found.level == pytest.approx(0.02 / len(TIMES) ** 0.5, rel=0.3)
+            assert found.unknown >= found.level
+            trends.append(np.polyfit(ALONG, found.gain / gain, 1)[0])
+    assert len(trends) == 4
+    assert np.abs(trends).max() < 0.004
+
+
+def test_a_ramp_of_jumps_next_to_each_other_is_taken_as_it_is() -> None:
+    for first in (12, 60, 100):
+        ramp = np.exp(-0.02 * sum(np.arange(len(TIMES)) >= first + k for k in range(4)))
+        found = find(C, ramp)
+        assert found.jumps == tuple(first + k for k in range(4))
+        assert error(found, ramp) < 5e-4
+
+
+def test_what_does_not_flicker_is_not_said_to() -> None:
+    found = find(C, STEPS, noise=0.1)
+    assert not found.level
+    assert "flicker" not in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("frames", [3, 5, 8, 12])
+def test_a_few_frames_are_divided_by_their_background_where_that_is_asked_for(frames: int) -> None:
+    found = measure_illumination(film(C, FLICKER)[:frames], "gain", bright=False, white=255.0)
+    assert found is None or np.std(found.gain / FLICKER[:frames]) < 1e-2
+
+
 def test_a_jump_is_found_while_a_background_grows_fast() -> None:
     found = find(STEADY["Fisher 0.1"], STEPS)
     assert found.jumps == (36, 72)

@@ -16,6 +16,7 @@ from video2pde.fit.explain import half_widths
 from video2pde.fit.omitted import ask_rollout, moved, name_omitted, Omitted
 from video2pde.recording.synth import Case, Drift, Law, noisy, Plume, sample_case
 from video2pde.recording.synth.further import Further
+from video2pde.runs.codec import decode, encode
 from video2pde.settings import load_settings
 from video2pde.stages.calibration import _without_unsure, calibrate_contenders
 from video2pde.stages.structure import Contender
@@ -74,6 +75,17 @@ def test_what_rollouts_cannot_say_is_not_asked(train: Field) -> None:
     assert ask_rollout(replace(law, held={"porous": "known"}), train, SETTINGS) == ()
 
 
+def test_a_law_keeps_what_its_rollouts_said(train: Field) -> None:
+    """They are asked once, by the calibration, and read back from its stage by the test of fit."""
+    law = fitted(train, "porous")
+    answers = ask_rollout(law, train, SETTINGS)
+    kept = decode(*encode(replace(law, asked=answers)))
+    assert [each.name for each in kept.asked] == [each.name for each in answers]
+    assert ask_rollout(kept, train.frames(slice(0, 3)), SETTINGS) is kept.asked  # too few frames to ask anything
+    best = max(answers, key=lambda each: each.removes)
+    assert next(each for each in kept.asked if each.name == best.name).coefficients == best.coefficients
+
+
 def test_what_the_grid_adds_is_taken_off_and_counts_as_uncertain() -> None:
     seen = Omitted("u_grad_squared", -0.66, 0.06, {"grad_squared": 10.32}, {"grad_squared": 0.03}, 2e-3)
     law, widths = {"grad_squared": 10.0}, {"grad_squared": 0.08}
@@ -113,6 +125,7 @@ def test_the_law_with_the_term_is_calibrated_beside_the_one_that_lacks_it(train:
     assert list(done) == ["porous", "porous+laplacian"]
     larger = done["porous+laplacian"]
     assert larger.enlarges == "porous"
+    assert "laplacian" in {each.name for each in done["porous"].asked or ()}
     for name, true in TRUE.items():
         assert larger.estimates[name].value == pytest.approx(true, rel=0.08)
     # a law that was named is the user's, and stays what it is

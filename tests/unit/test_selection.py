@@ -280,6 +280,10 @@ def test_a_law_that_fails_by_far_gives_way_to_one_of_as_many_terms_that_its_roll
     found = choose({"B": 0.0106, "C": 0.01}, tests={"B": near, "C": judged(True)}, enlarges=larger)
     assert (found.chosen, found.verdict) == ("B", "approximation")
     assert "C with 10.04%, which is less, but rollouts of B ask for its further term" in found.reason
+    # where the smaller law fits, or nothing was tested, that is not the reason
+    fits = {"B": judged(True), "C": judged(True)}
+    for tests in (fits, {}):
+        assert "ask for its further term" not in choose({"B": 0.0102, "C": 0.01}, tests=tests, enlarges=larger).reason
     grown = choose({"B": 0.0102, "C-both": 0.01}, tests={"B": far, "C-both": judged(True)}, enlarges={"C-both": "B"})
     assert grown.chosen == "B"
 

@@ -75,9 +75,9 @@ class Calibration:
     all starts ended at the same place; ``misfit`` the squared error that the law leaves in the training window, in
     units of the camera's noise: near 1 for a law that says everything; ``flow`` what varies in space
     beside the drift, and ``maps`` how coefficients vary, both fitted jointly; ``parameters`` of terms that are not
-    linear in them, by symbol; ``held`` coefficients that were not fitted, by term, and why; ``enlarges`` the library of
-    which it is one term more, where rollouts of that one asked for it; ``asked``: the terms that it lacks as its
-    rollouts have them, None where they were not asked (``fit.omitted``).
+    linear in them, by symbol; ``held`` coefficients that were not fitted, by term, and why; ``enlarges`` the library
+    whose rollouts asked for a term of it that the library lacks; ``asked``: the terms that it lacks as its rollouts
+    have them, None where they were not asked (``fit.omitted``).
     """
 
     library: str
@@ -217,7 +217,7 @@ def _fit_from_all(
         attempts.append(Attempt(source, tuple(guess), ended, fit.mse, fit.converged, fit.reason, fit.rollouts))
         fits.append(fit)
         if fit.beaten or (fit.converged and fit.mse > BEATEN * rival):
-            break  # whether another start ends elsewhere says nothing of a law that is not chosen
+            break  # where further starts would end is not asked of a law that leaves so much more than another
     if not any(np.isfinite(fit.mse) for fit in fits):
         raise StageError(f"no rollout of {library} could be completed: {attempts[0].reason}")
     return tuple(attempts), fits

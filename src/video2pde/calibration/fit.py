@@ -35,7 +35,8 @@ PATIENCE, HOPELESS = 10, 2.0
 STALLED, GAIN = 20, 1e-3
 """Steps without a relative gain of this size after which a fit is given up."""
 PACE, SLOW, BEATEN = 10, 0.1, 2.0
-"""Steps in which a fit whose error is this many times that of another law's must fall by such a share to go on."""
+"""Steps in which a fit whose error is this many times that of another law's must fall by such a share to go on. One
+that converges there is not repeated from further starts."""
 BASE_PASSES = 2
 """How often the frames that start the Jacobian are brought back to the initial time."""
 

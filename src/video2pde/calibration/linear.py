@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from video2pde.calibration.blocks import Scene, Unknowns
 from video2pde.calibration.pictures import draw_error
-from video2pde.calibration.window import CHUNK, Window
+from video2pde.calibration.window import CHUNK, Stream, Window
 from video2pde.compiled import njit
 from video2pde.device import namespace, resident
 from video2pde.parallel import map_threads
@@ -118,8 +118,9 @@ def _scaled(hessian: Array, damping: float = 0.0) -> tuple[Array, Array]:
 class Chunk:
     """Some frames: the rollout from its own initial frame and that of the Jacobian, (t, y, x).
 
-    They lie in memory, or on a device as arrays of JAX, and hold the rollouts of all neighbours: who keeps them copies
-    them. ``columns`` (c + 1, t, y, x): the pictures and, last, the error; empty where a rollout has ``failed``.
+    They lie in memory, where they hold the rollouts of all neighbours (who keeps them copies them), or on a device as
+    arrays of JAX. ``columns`` (c + 1, t, y, x): the pictures and, last, the error; empty where a rollout has
+    ``failed``.
     """
 
     frames: slice
@@ -175,8 +176,11 @@ class Look:
         stride = self.window.stride(self._frames_at_once(len(scenes)), len(scenes))
         while not rollouts.done:
             # nothing of a chunk is held here while the next one is made
-            frames, values = rollouts.advance(stride)[:2]
-            yield self._compare(frames, values, steps)
+            yield self._next(rollouts, stride, steps)
+
+    def _next(self, rollouts: Stream, stride: int, steps: Array) -> Chunk:
+        frames, values = rollouts.advance(stride)[:2]
+        return self._compare(frames, values, steps)
 
     def _frames_at_once(self, scenes: int) -> int:
         """Return how many frames are taken at a time: fewer where many unknowns make many pictures."""

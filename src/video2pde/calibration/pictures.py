@@ -2,7 +2,7 @@
 
 Frames are shared out to threads: ``begin`` and ``end`` say which. Rows are sliced before the loop along them: with four
 indices in it no processor takes several pixels at a time. No sum is taken, so that the values are those
-of plain array arithmetic, to the bit; of differences, which are multiplied by one over their step, to the last bit.
+of plain array arithmetic, to the bit; differences, which are multiplied by one over their step, may be off by the last.
 """
 
 from __future__ import annotations

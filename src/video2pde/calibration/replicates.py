@@ -174,7 +174,7 @@ class Sample:
             return replicate_errors(values, truth, drawn, order, size)
         return replicate_errors(values, truth, resident(self.residuals), order, size)
 
-    def start_noise(self, world: World) -> Array:
+    def start_noise(self, world: World, workers: int = 1) -> Array:
         """Return what the fit gets wrong of each initial frame: the mean error of the first frames, (m, y, x)."""
         first = np.flatnonzero(world.problem.split.start)
         share = self.size[first] / len(first)
@@ -187,7 +187,7 @@ class Sample:
         def average(drawn: NDArray[np.int64]) -> Array:
             return np.asarray(np.tensordot(share, self.errors(world.first, drawn[None, first])[0], axes=1))
 
-        return np.stack(map_threads(average, self.order))
+        return np.stack(map_threads(average, self.order, workers))
 
 
 def refit(
@@ -198,7 +198,7 @@ def refit(
     The step is exact to first order in the errors; noise in the initial frame enters through a rollout of its own. All
     samples go through the frames together, while the truth and its pictures pass by once.
     """
-    noises, passes = [sample.start_noise(world) for sample in samples], 1 if world.shared is None else 2
+    noises, passes = [sample.start_noise(world, workers) for sample in samples], 1 if world.shared is None else 2
     window, most = world.problem.window, max(len(sample.order) for sample in samples)
     total = passes * len(window.times)
 

@@ -262,7 +262,9 @@ def name_rival(asked: Asked, named: Mapping[str, tuple[str, ...]], refit: Refit)
     alone = asked.criterion(asked.law.unexplained / asked.law.expected, len(asked.law.names))
     model = Context(asked.view, asked.law).model
     bent = "" if RESPONSE in asked.answered else _response_like(model)
-    if seen := bent or ("" if STEADY_LIGHT in asked.answered else _light_like(model)):
+    # bright dye that fades has no constant, whatever the light does
+    known = STEADY_LIGHT in asked.answered or asked.observable == "bright"
+    if seen := bent or ("" if known else _light_like(model)):
         return seen
     for library, law in _smaller(asked, named, refit, len(asked.law.names) - 1):
         for suspect, answer in _ask(asked, law, _no_rival):
@@ -314,13 +316,13 @@ def _response_like(law: Model) -> str:
 def _light_like(law: Model) -> str:
     """Say where a background that stays while dye fades may be one that fades, under light that changes to match.
 
-    Of −k(u − b) + DΔu a film shows that the plume fades beside its background, and nothing of why that one stays.
+    Of −k(u − b) + DΔu a film shows that the plume fades towards b, and where its background is b, not why it stays.
     """
     if not (law.amount("u") < 0 < law.amount("constant") and law.consists_of(("constant", "u", "laplacian"))):
         return ""
     return (
         "dye that fades everywhere, under light that changes as much as the background would have (an automatic "
-        'exposure may do that), says as much: fix the exposure, and say so with recording.illumination = "none"'
+        'exposure may do that), says as much: fix the exposure, and say so with recording.illumination = "steady"'
     )
 
 

@@ -18,7 +18,7 @@ from video2pde.terms.words import describe
 
 UNEVEN_LIGHT, RESPONSE, SOURCE, ANISOTROPY = "uneven light", "response", "source", "anisotropy"
 STEADY_LIGHT, OF_LIGHT = "light that changes to match", ("gain", "flicker", "offset")
-"""What settings answer that say that light is steady: that it could make up for a part of the law (see ``explain``)."""
+"""That light makes up for a part of the law, which a recording in steady light answers; and the suspects that do so."""
 IN_SPACE, IN_TIME = "coefficients in space", "coefficients in time"
 OFTEN_MISSING = ("constant", "u", "u_squared", "grad_squared", "u_grad_squared", "laplacian", "porous", "biharmonic")
 """Terms of the catalogue that are tried one by one where the law lacks them."""
@@ -178,7 +178,7 @@ def answered_by(
         IN_TIME: "time" in varied,
         UNEVEN_LIGHT: recording.reference is not None,
         RESPONSE: recording.response != "auto",
-        STEADY_LIGHT: recording.illumination == "none",
+        STEADY_LIGHT: recording.illumination == "steady",
         ANISOTROPY: set(TENSOR) <= set(law),
     }
     return frozenset(name for name, known in answered.items() if known)

@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 FAST = 0.0015  # rms of flicker, relative, below which it is left alone
 JUMP = 0.006  # smallest jump of the light
 JUMP_NOISE = 8.0  # the same in units of the usual change from frame to frame
+LINE, NEAR = 3, 10  # frames on either side that a jump is measured with, at least and in a short film
 WINDOW = 0.08  # share of the frames over which the slow part is smoothed
 SMOOTHED = 2.0  # how much of flicker's standard deviation over √window its smoothed course may have
 
@@ -70,7 +71,7 @@ def take_apart(seen: Background, level: float) -> Course:
     kept = tuple(int(k) for k in found if _stays(course, int(k)))
     jumped = np.zeros(len(course))
     for k in kept:
-        jumped[k:] += _height(course, k, kept, window)
+        jumped[k:] += _height(course, k, kept, max(window, NEAR))
     rest = course - jumped
     smooth = _smooth_ends(rest, window)
     fast, slow = rest - smooth, smooth - smooth[: max(1, window // 4)].mean()
@@ -82,9 +83,14 @@ def take_apart(seen: Background, level: float) -> Course:
 
 
 def _height(course: Array, at: int, jumps: tuple[int, ...], window: int) -> float:
-    """Return how high a jump is, beside what changes steadily: that of a line that is broken there."""
+    """Return how high a jump is, beside what changes steadily: that of a line that is broken there.
+
+    Between jumps that are next to each other there is no line, and the step itself is taken.
+    """
     begin = max([at - window, 0, *(k for k in jumps if k < at)])
     end = min([at + window, len(course), *(k for k in jumps if k > at)])
+    if min(at - begin, end - at) < LINE:
+        return float(course[at] - course[at - 1])
     frames = np.arange(begin, end)
     line = np.stack([np.ones(len(frames)), frames - at, frames >= at], axis=1)
     return float(np.linalg.lstsq(line, course[begin:end], rcond=None)[0][2])

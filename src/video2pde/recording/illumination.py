@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from video2pde.recording.background import Background, find_background
 from video2pde.recording.base import Header
 from video2pde.recording.course import Course, FAST, take_apart
-from video2pde.recording.lightorlaw import SLOW, weigh
+from video2pde.recording.lightorlaw import fade_beside_flicker, SLOW, weigh
 from video2pde.recording.othercolour import alike, find_loosely, lend_surface, OtherColour
 from video2pde.recording.surface import fit_surface
 from video2pde.room import empty
@@ -46,6 +46,7 @@ class Illumination:
     flicker : rms of the fast part; jumps : frames at which the light jumps; slow : range of the slow part;
     uneven : range of f. All relative.
     slow_is : what the slow change was taken for: "light", "law", "unknown", or "none" where there is none.
+    level : how well the light's mean level is known, relative, where it flickers over a background that is the law's.
     notes : what was done, in words. doubts : what could not be decided, with the setting that decides it.
     """
 
@@ -60,6 +61,7 @@ class Illumination:
     slow_is: str
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    level: float = 0.0
 
     @property
     def corrected(self) -> bool:
@@ -69,11 +71,10 @@ class Illumination:
     def unknown(self) -> float:
         """Relative change of the light, from beginning to end, that may be left: what was seen and not divided out.
 
-        Where the background is the law's, light that flickers leaves its own level open.
+        Where the background is the law's, light that flickers leaves its own level open (``level``): in the rate of a
+        reaction that is as much as if the light had changed by it.
         """
-        seen = self.slow if self.slow_is == "none" else 0.0
-        level = self.flicker / len(self.gain) ** 0.5 if self.flicker > FAST and self.slow_is == "law" else 0.0
-        return math.hypot(LEFT, seen, level)
+        return math.hypot(LEFT, self.slow if self.slow_is == "none" else 0.0, self.level)
 
 
 def measure_illumination(
@@ -152,8 +153,8 @@ def _correct(
     gain, notes, doubts = np.ones(len(course.slow)), list[str](), list[str]()
     if asked or (mode.startswith("auto") and (course.flickers or course.jumps)):
         gain *= np.exp(course.jumped + course.fast if asked else course.quick)
-        notes.append(_tell_fast(course.flicker, course.jumps))
-    if course.by_chance:
+        notes.append(_tell_fast(course.flicker if course.flickers or asked else 0.0, course.jumps))
+    if course.by_chance and slow_is != "law":
         gain *= 1.0 if left_alone else np.exp(course.slow - course.slow.mean())
     elif slow_is == "light" and not left_alone:
         gain *= np.exp(course.slow)
@@ -162,7 +163,7 @@ def _correct(
     elif slow_is == "unknown" and mode.startswith("auto"):
         doubts.append(
             f"the background {_tell_slow(course.slow)}; light that changes and dye that decays or grows look alike "
-            "here: set recording.illumination to gain if it is the light, to none if it is not"
+            "here: set recording.illumination to gain if it is the light, to steady if it is not"
         )
     flat, uneven = (None, 0.0) if mode in ("gain", "auto gain", "none") else surface(gain)
     flat = flat if uneven > UNEVEN or mode in ("flat", "gain+flat") else None
@@ -182,6 +183,7 @@ def _correct(
         slow_is=slow_is,
         notes=tuple(note for note in notes if note),
         doubts=tuple(doubts),
+        level=course.flicker / len(gain) ** 0.5 if course.flickers and slow_is == "law" else 0.0,
     )
 
 
@@ -198,7 +200,12 @@ def _explain_slow(
         return "none", course
     if asked:
         return "light", course
-    return ("unknown", course) if white is None else weigh(intensity, cells, course, white)
+    if white is None:
+        return "unknown", course
+    faded = fade_beside_flicker(intensity, cells, course, white)
+    if faded is not None:
+        return "law", course.taken_for(faded)
+    return weigh(intensity, cells, course, white), course
 
 
 def even_out(
@@ -217,7 +224,7 @@ def even_out(
     white : intensity of u = 0; None: unknown.
     other : see :func:`measure_illumination`.
     """
-    if settings.illumination == "none" or len(values) < (FEWEST if settings.illumination == "auto" else 3):
+    if settings.illumination in ("none", "steady") or len(values) < (FEWEST if settings.illumination == "auto" else 3):
         return None
     black, gain = (0.0, 1.0) if logarithmic else (header.black, header.gain)
     intensity = empty(values.shape, np.float32)

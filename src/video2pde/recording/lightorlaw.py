@@ -17,16 +17,15 @@ Array = NDArray[np.float64]
 SLOW = 0.006  # slow change of the light, relative, below which it is left alone
 LARGEST = 0.5  # slow change of log g beyond which it is not light
 CLEARER = 0.6  # how much better light must explain the plume's content than a law does, or the other way round
+FEWEST = 8  # frames that are compared, below which nothing is told
 POWERS = (1, 2, 3)  # of u in a law that a background may follow
 GOOD = 0.005  # share of the content's change that a right law of these may leave
 FASTEST = 3.0  # largest rate of decay or growth beside flicker, in units of one over the film
 POOR = 0.05  # share of the content's change beyond which an explanation is none
 
 
-def weigh(
-    intensity: NDArray[np.float32], background: NDArray[np.bool_], course: Course, white: float
-) -> tuple[str, Course]:
-    """Tell whether a slow change of the background is light or law, and what of it is slow, from the plume's M(t).
+def weigh(intensity: NDArray[np.float32], background: NDArray[np.bool_], course: Course, white: float) -> str:
+    """Tell whether a slow change of the background is light or law, from the plume's content M(t).
 
     Jumps and flicker are divided out beforehand. With u = 1 − I/white and the background b(t): light makes
     M′ = (g′/g) M + aG, decay or growth makes M′ = cM + aG with b′ = cb, where aG = a∫|∇u|² ≥ 0 is what spreading fronts
@@ -34,12 +33,9 @@ def weigh(
     of the light is not taken for light. A reaction not linear in u has more freedom than light, and is taken where it
     leaves next to nothing and clearly less.
     """
-    middles = np.arange(2, len(intensity) - 2, max(1, len(intensity) // 60))
-    if len(middles) < 8:
-        return "unknown", course
-    faded = _fade_beside_flicker(intensity, background, course, white, middles)
-    if faded is not None:
-        return "law", course.taken_for(faded)
+    middles = _middles(intensity)
+    if len(middles) < FEWEST:
+        return "unknown"
     slow = course.slow
     frames = 1 - _few(intensity, np.exp(course.quick) * white, middles)
     b = frames[:, _far_from_plume(background)].mean(axis=1)
@@ -58,11 +54,16 @@ def weigh(
     by_law = max(by_law, 0.5 * bends)
     by_reaction = _left_by_reaction(frames, b, slope)
     if by_reaction < CLEARER * by_light and by_reaction < GOOD:
-        return "law", course
+        return "law"
     if by_light < CLEARER * by_law and by_light < POOR and np.ptp(slow) < LARGEST:
-        return "light", course
+        return "light"
     certain = by_law < CLEARER * by_light and by_law < POOR
-    return "law" if certain or (by_light > POOR and np.ptp(slow) > LARGEST) else "unknown", course
+    return "law" if certain or (by_light > POOR and np.ptp(slow) > LARGEST) else "unknown"
+
+
+def _middles(intensity: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Choose about sixty frames, two away from either end."""
+    return np.arange(2, len(intensity) - 2, max(1, len(intensity) // 60))
 
 
 def _few(intensity: NDArray[np.float32], light: Array, middles: NDArray[np.int64]) -> Array:
@@ -79,20 +80,18 @@ def _far_from_plume(background: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return background & rim
 
 
-def _fade_beside_flicker(
-    intensity: NDArray[np.float32],
-    background: NDArray[np.bool_],
-    course: Course,
-    white: float,
-    middles: NDArray[np.int64],
+def fade_beside_flicker(
+    intensity: NDArray[np.float32], background: NDArray[np.bool_], course: Course, white: float
 ) -> Array | None:
     """Return the slow course log (1 − b(t)) of light that flickers about a level, while dye decays or grows.
 
     What flickers, flickers slowly, too, and that hides how a background fades. The plume does not mind: divided by the
     brightness of its own background a frame is free of light, w = 1 − I/B = (u − b)/(1 − b), and its content
-    M = (1 − b)Σw obeys M′ = cM + aG, with b′ = cb, as above. None: that is not so, or no more than flicker is left.
+    M = (1 − b)Σw obeys M′ = cM + aG, with b′ = cb and G as in :func:`weigh`. None: that does not explain the plume, or
+    leaves more than flicker of the background.
     """
-    if not course.flickers:
+    middles = _middles(intensity)
+    if not course.flickers or len(middles) < FEWEST:
         return None
     brightness = float(intensity[:, _far_from_plume(background)].mean(dtype=np.float64)) / white
     level = brightness * np.exp(course.log) / float(np.exp(course.log).mean())

@@ -79,9 +79,12 @@ class Evidence:
         return sure and fits and self.passes(larger) and self.predicts_worse(small, larger)
 
     def asked_in_vain(self, larger: Candidate, candidates: Sequence[Candidate]) -> str:
-        """Name the law whose rollouts asked for a law's further term without its taking that law's place."""
-        small = next((c for c in candidates if c.library == self.calibrations[larger.library].enlarges), None)
-        return "" if small is None or self.takes_over(larger, small) else small.library
+        """Name the law that fails and whose rollouts asked for a law's further term without its taking that place."""
+        usable = {c.library: c for c in candidates if c.admissible and self.usable(c)}
+        small = usable.get(self.calibrations[larger.library].enlarges)
+        if small is None or small.library not in self.tests or self.fits(small) or self.takes_over(larger, small):
+            return ""
+        return small.library
 
     def _fails_by_far(self, candidate: Candidate) -> bool:
         """Tell whether a law leaves many times what noise may leave at some scale."""

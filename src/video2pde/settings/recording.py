@@ -46,10 +46,11 @@ class RecordingSettings(Section):
     times: str | None = Field(
         None, description="CSV file with the times of the frames: columns file,time for a folder, else time"
     )
-    illumination: Literal["auto", "none", "gain", "flat", "gain+flat"] = Field(
+    illumination: Literal["auto", "none", "gain", "flat", "gain+flat", "steady"] = Field(
         "auto",
         description="light that changes or is uneven, divided out as the background shows it: gain: over time; "
-        "flat: over the picture; auto: what is needed and certain",
+        "flat: over the picture; auto: what is needed and certain; none: nothing; steady: nothing, for the light is "
+        "known to be steady and even, and makes up for no part of a law",
     )
     response: Annotated[float, Field(ge=0.2, le=5)] | str = Field(
         "auto",

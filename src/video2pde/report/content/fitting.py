@@ -191,6 +191,7 @@ def _calibration_sentence(story: Story, chosen: Calibration) -> str:
         for n, e in chosen.estimates.items()
     )
     starts = f"all {len(chosen.attempts)} starts ended there" if chosen.starts_agree else "not all starts ended there"
+    starts = "it was fitted from one start" if len(chosen.attempts) == 1 else starts
     boot = chosen.bootstrap
     spread = "no bootstrap was made"
     if boot is not None:
