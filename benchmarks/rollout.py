@@ -23,7 +23,7 @@ from video2pde.rollout.task import Scheme
 
 A, BETA, DT = 9.005, 0.666, 34 / 1008
 DRIFT = (0.08, 0.28)
-CALM = np.zeros((2, 1, 1))
+CALM, NO_MAPS = np.zeros((2, 1, 1)), np.zeros((0, 1, 1))
 NO_WALLS = np.zeros((0, 0, 0), np.int64)
 GRID = Grid(200, 200, 200.0, 200.0)
 LAW = Model.of({"grad_squared": A, "laplacian": BETA})
@@ -104,10 +104,11 @@ def bench_stage(accuracy: int, precision: str = "float64") -> list[Row]:
     padded = np.pad(first_frame(), r, mode="symmetric").astype(precision)
     out = np.zeros_like(padded)
     c = np.array(LAW.coefficients, precision)
+    still = CALM.astype(precision), NO_MAPS.astype(precision)
     beside = NumpyStage(padded.astype(float), accuracy)
 
     def ours() -> None:
-        kernel.stage(padded, padded, out, NO_WALLS, c, *DRIFT, CALM.astype(precision), 1.0, 1.0, DT, 0.0, 0.0, 1.0)
+        kernel.stage(padded, padded, out, NO_WALLS, c, *DRIFT, *still, 1.0, 1.0, DT, 0.0, 0.0, 1.0)
 
     ours()
     difference = float(np.abs(out[r:-r, r:-r] - beside()[r:-r, r:-r]).max())
@@ -205,7 +206,7 @@ def bench_py_pde() -> list[Row]:
     c = np.array(LAW.coefficients)
     data = field.data
     ours, other = fastest(
-        lambda: kernel.stage(padded, padded, out, NO_WALLS, c, *DRIFT, CALM, 1.0, 1.0, DT, 0.0, 0.0, 1.0),
+        lambda: kernel.stage(padded, padded, out, NO_WALLS, c, *DRIFT, CALM, NO_MAPS, 1.0, 1.0, DT, 0.0, 0.0, 1.0),
         lambda: theirs(data, 0.0),
         repeats=40,
         inner=5,

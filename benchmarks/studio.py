@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -98,12 +101,25 @@ def serving(folder: Path) -> Iterator[Asking]:
 
 @contextmanager
 def computing(film: Path, out: Path) -> Iterator[None]:
-    """Keep both cores busy with a run."""
-    command = [sys.executable, "-m", "video2pde", "run", str(film), "--out", str(out), "--quiet"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    """Keep both cores busy with runs, one after the other."""
+    ended = threading.Event()
+
+    def compute() -> None:
+        for number in itertools.count():
+            into = out.with_name(f"{out.name}-{number}")
+            command = [sys.executable, "-m", "video2pde", "run", str(film), "--out", str(into), "--quiet"]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                while process.poll() is None:
+                    if ended.wait(0.1):
+                        process.terminate()
+                        return
+                if process.returncode:
+                    raise RuntimeError(f"the run beside the studio ended with {process.returncode}")
+
+    with ThreadPoolExecutor(1) as beside:
+        running = beside.submit(compute)
         try:
             yield
-            if process.poll() is not None:
-                raise RuntimeError("the run ended before the frames were timed")
         finally:
-            process.terminate()
+            ended.set()
+        running.result()
