@@ -19,7 +19,7 @@ from video2pde.field import Field, Grid, Light, Windows
 from video2pde.fit import judge as fit_judge
 from video2pde.fit.blocks import BlockScale
 from video2pde.fit.effects import Context, contrasts, immobile, memory
-from video2pde.fit.explain import _light_like, _response_like, ask_suspects, Asked, name_cause, undecided
+from video2pde.fit.explain import ask_suspects, Asked, name_cause, undecided
 from video2pde.fit.faults import recording_faults
 from video2pde.fit.judge import _limit, _weak_scale
 from video2pde.fit.law import fit_law, LawFit
@@ -27,7 +27,7 @@ from video2pde.fit.noise import film_memory, fourth_difference, Memory, relative
 from video2pde.fit.observation import light_columns, response_columns
 from video2pde.fit.result import FitTest, Scale, Suspicion
 from video2pde.fit.rules import ask_edges, ask_front, NARROW, rounding_length, unresolved_share
-from video2pde.fit.suspects import answered_by, out_of_place, STEADY_LIGHT, SUSPECTS
+from video2pde.fit.suspects import answered_by, out_of_place, SUSPECTS
 from video2pde.fit.view import build_view, View
 from video2pde.recording.synth import Camera, deviate, exact_field, find_preset
 from video2pde.rollout.model import Model
@@ -426,43 +426,3 @@ def test_what_explains_the_closest_law_is_the_cause_for_all(monkeypatch: pytest.
     assert causes({"A": law(3.0), "B": law(2.0)}) == ["flow", "flow"]
     assert causes({"A": law(3.0), "B": law(0.5)}) == [None, "flow"]
     assert causes({"A": law(3.0), "B": law(0.5, converged=False)}) == ["flow", "flow"]
-
-
-@pytest.mark.parametrize(
-    ("coefficients", "said"),
-    [
-        ({"grad_squared": 1.0, "laplacian": 1.0}, "diffusion alone"),
-        ({"grad_squared": 9.0, "laplacian": 0.7}, ""),
-        ({"u_grad_squared": 14.0, "laplacian": 1.0}, ""),
-        ({"grad_squared": 21.9, "u_grad_squared": -26.8, "laplacian": 1.08}, "|∇u|² alone"),
-        ({"grad_squared": 21.9, "u_grad_squared": -26.8, "u": 0.1, "laplacian": 1.08}, ""),
-        ({"u": -0.026, "u_squared": -0.013, "laplacian": 1.2}, "decay alone"),
-        ({"u": 0.1, "u_squared": -0.09, "laplacian": 1.1}, ""),  # growth: no curve makes it of anything simpler
-        ({"u": -0.026, "u_squared": -0.05, "laplacian": 1.2}, ""),
-        ({"u": -0.03, "laplacian": 1.2}, ""),
-    ],
-)
-def test_a_law_that_a_response_curve_makes_of_a_simpler_one(coefficients: dict[str, float], said: str) -> None:
-    terms = tuple(CATALOGUE[name] for name in coefficients)
-    words = _response_like(Model(terms, tuple(coefficients.values())))
-    assert words.startswith(said)
-    assert bool(words) == bool(said)
-
-
-@pytest.mark.parametrize(
-    ("coefficients", "said"),
-    [
-        ({"constant": 0.002, "u": -0.02, "laplacian": 1.5}, True),
-        ({"constant": -0.002, "u": 0.02, "laplacian": 1.5}, False),
-        ({"u": -0.02, "laplacian": 1.5}, False),
-        ({"constant": 0.004, "u": -0.04, "grad_squared": 9.0, "laplacian": 0.7}, False),
-    ],
-)
-def test_a_background_that_stays_while_dye_fades_may_be_light_that_makes_up_for_it(
-    coefficients: dict[str, float], said: bool
-) -> None:
-    terms = tuple(CATALOGUE[name] for name in coefficients)
-    assert bool(_light_like(Model(terms, tuple(coefficients.values())))) == said
-    steady = SETTINGS.recording.model_copy(update={"illumination": "steady"})
-    assert STEADY_LIGHT in answered_by(steady)
-    assert STEADY_LIGHT not in answered_by(SETTINGS.recording)
